@@ -1,0 +1,39 @@
+// Owns: the interface that a backend implements, and the registry by name.
+// Must not: include torch headers; tensors are passed as pointers to at::Tensor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace graphlift::backend {
+
+// An executable graph. Thread-safe: run() keeps its state on the caller's stack.
+class CompiledGraph {
+ public:
+  virtual ~CompiledGraph() = default;
+  // `inputs`: one tensor per graph input; `outputs`: one slot per graph output, undefined tensors on entry. `symbols`: values
+  // by SymbolId. Inputs listed in `donated` (sorted) may be overwritten or released early. Throws what torch throws.
+  virtual void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;
+  virtual bool supports(ir::Device device) const = 0;
+  virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph) const = 0;
+  virtual std::string fingerprint() const = 0;  // part of every cache key
+};
+
+void register_backend(std::unique_ptr<Backend> backend);
+const Backend* find_backend(const std::string& name);  // null when unknown
+std::vector<std::string> backend_names();              // sorted
+
+}  // namespace graphlift::backend

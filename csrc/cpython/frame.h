@@ -1,0 +1,55 @@
+// Owns: access to CPython's interpreter frames: locals, value stack, position, and the ways to leave a frame.
+// The only layer (cpython/) that knows _PyInterpreterFrame and PY_VERSION_HEX. Must not: interpret bytecode.
+#pragma once
+
+#include "base/ref.h"
+
+struct _PyInterpreterFrame;
+
+namespace graphlift::cpython {
+
+// A view of one live interpreter frame. Does not own it. Units are code units (two bytes), as in co_code.
+class Frame {
+ public:
+  explicit Frame(_PyInterpreterFrame* raw);
+
+  _PyInterpreterFrame* raw() const { return raw_; }
+  PyCodeObject* code() const;
+  PyObject* function() const;      // borrowed; null for frames without one
+  PyObject* globals() const;       // borrowed dict
+  PyObject* builtins() const;      // borrowed mapping
+  PyObject* locals_mapping() const;  // borrowed; null in optimized functions
+  int local_count() const;         // nlocalsplus: arguments, locals, cells, free variables
+  PyObject** locals() const;       // local_count() slots, owned references or null
+  PyObject** stack() const;        // first stack slot
+  int depth() const;               // values on the stack
+  void set_depth(int depth);       // does not change references
+  int position() const;            // unit of the next instruction to execute
+  void set_position(int unit);     // the next instruction to execute
+  void set_executing(int unit);    // `unit` is being executed: tracebacks and f_lineno show it
+  bool is_generator() const;       // the frame lives in a generator, coroutine or async generator
+  int line_of(int unit) const;
+
+ private:
+  _PyInterpreterFrame* raw_;
+};
+
+// While alive, sys._getframe, tracebacks and super() see the frame as the current one.
+class LinkFrame {
+ public:
+  explicit LinkFrame(Frame frame);
+  ~LinkFrame();
+  LinkFrame(const LinkFrame&) = delete;
+  LinkFrame& operator=(const LinkFrame&) = delete;
+
+ private:
+  void* state_[3];
+};
+
+// Goes on in the default (or chained) evaluator from the frame's locals, stack and position. `raising`: the pending exception
+// was raised by the instruction at the position set with set_executing(). Consumes the frame as the evaluator function does.
+PyObject* leave_to_default(Frame frame, bool raising);
+// Leaves through a return instruction at `unit` (RETURN_VALUE, RETURN_CONST, YIELD_VALUE) with `value`. Steals value.
+PyObject* leave_by_return(Frame frame, PyObject* value, int unit);
+
+}  // namespace graphlift::cpython

@@ -1,0 +1,85 @@
+// Owns: symbolic integers (sizes, strides, offsets, varying ints) and what was assumed about them.
+// Must not: know tensors, Python or torch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace graphlift::ir {
+
+using SymbolId = int32_t;
+struct SymExpr;  // immutable; canonical: a sum of integer multiples of products of atoms (symbols, floordiv, mod, min, max)
+
+// An integer expression. Constants are inline and allocate nothing. Equal expressions have equal canonical forms.
+class Sym {
+ public:
+  Sym(int64_t constant = 0) : constant_(constant) {}  // NOLINT: implicit on purpose, sizes are mostly constants
+  static Sym symbol(SymbolId id);
+
+  bool is_constant() const { return !expr_; }
+  int64_t constant() const { return constant_; }  // precondition: is_constant()
+  const SymExpr* expr() const { return expr_.get(); }
+
+  friend Sym operator+(const Sym& a, const Sym& b);
+  friend Sym operator-(const Sym& a, const Sym& b);
+  friend Sym operator*(const Sym& a, const Sym& b);
+  Sym operator-() const;
+  friend Sym floordiv(const Sym& a, const Sym& b);  // Python's //
+  friend Sym mod(const Sym& a, const Sym& b);       // Python's %
+  friend Sym min(const Sym& a, const Sym& b);
+  friend Sym max(const Sym& a, const Sym& b);
+
+  bool same(const Sym& other) const;  // equal for all values of the symbols, as far as the canonical form tells
+  // Value for given symbol values, indexed by SymbolId.
+  int64_t eval(std::span<const int64_t> symbols) const;
+  std::string str() const;            // "s0*4 + 1"
+  void collect(std::vector<SymbolId>* out) const;  // symbols in it, each once
+
+ private:
+  explicit Sym(std::shared_ptr<const SymExpr> expr);
+  friend struct SymBuilder;
+  int64_t constant_ = 0;
+  std::shared_ptr<const SymExpr> expr_;
+};
+
+Sym ceildiv(const Sym& a, const Sym& b);
+
+enum class Relation : uint8_t { Eq, Ne, Lt, Le };  // Gt and Ge are written with the sides swapped
+
+struct SymGuard {
+  Relation relation;
+  Sym left, right;
+  std::string str() const;
+  bool holds(std::span<const int64_t> symbols) const;
+};
+
+// Symbols with the values they had while capturing (hints), and the relations that the capture relied on.
+// Sizes are assumed >= 2 when symbolic (0 and 1 are specialized before a symbol is made).
+class ShapeEnv {
+ public:
+  Sym new_symbol(int64_t hint, std::string name, int64_t lower_bound = 2);
+  int64_t hint(const Sym& value) const;
+  const std::string& name(SymbolId id) const;
+  size_t symbol_count() const { return hints_.size(); }
+  std::span<const int64_t> hints() const { return hints_; }
+
+  // Decided without the hints, from canonical forms, bounds and guards so far; nothing is recorded.
+  std::optional<bool> known(Relation relation, const Sym& a, const Sym& b) const;
+  // Decided by the hints; recorded as a guard unless known. The answer is what the hints say.
+  bool guard(Relation relation, const Sym& a, const Sym& b);
+  // Fixes the expression to its hint (records an equality unless constant) and returns it.
+  int64_t specialize(const Sym& value);
+  const std::vector<SymGuard>& guards() const { return guards_; }
+
+ private:
+  std::vector<int64_t> hints_;
+  std::vector<int64_t> lower_bounds_;
+  std::vector<std::string> names_;
+  std::vector<SymGuard> guards_;
+};
+
+}  // namespace graphlift::ir

@@ -1,0 +1,29 @@
+# Owns: compiler, language level, flags and launcher that every target shares.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+# No debug information in Release: it doubles the time of the files that include torch.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g0 -DNDEBUG")
+
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-fpch-preprocess)  # lets ccache keep objects that were compiled with a precompiled header
+endif()
+if(GRAPHLIFT_SANITIZE)
+  add_compile_options(-fsanitize=${GRAPHLIFT_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${GRAPHLIFT_SANITIZE})
+endif()
+
+find_program(GRAPHLIFT_CCACHE ccache)
+if(GRAPHLIFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${GRAPHLIFT_CCACHE})
+endif()

@@ -42,6 +42,7 @@ struct OutputPlan {
   bool requires_grad = false;   // in eager
   bool differentiable = false;  // receives a gradient from the region's node
   bool inference = false;       // made under inference_mode
+  bool detached = false;        // a view made by detach(): shares memory and version, is no view as autograd sees it
   bool as_parameter = false;    // class nn.Parameter
   int tangent = -1;             // index among tangents
 };
@@ -53,6 +54,7 @@ struct InputPlan {
   bool mutated_under_no_grad = false;
   bool wants_gradient = false;    // some output depends on it and it requires grad
   int gradient = -1;              // index among the joint graph's gradients
+  int tangent = -1;               // of the new value of a mutated input, among tangents; -1: no gradient flows into it
 };
 
 // One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh or view
@@ -63,6 +65,7 @@ struct Traced {
   std::vector<OutputPlan> outputs;
   int tangents = 0;
   int gradients = 0;
+  std::vector<Ref> constants;  // tensors built into the graph: node "graphlift::constant" with one argument, the index here
   // Not empty: this recording must not be compiled; the words say why (aliased inputs are mutated, ...).
   std::string refuse;
 };

@@ -12,6 +12,7 @@
 namespace graphlift::ir {
 
 using SymbolId = int32_t;
+struct Factor;
 struct SymExpr;  // immutable; canonical: a sum of integer multiples of products of atoms (symbols, floordiv, mod, min, max)
 
 // An integer expression. Constants are inline and allocate nothing. Equal expressions have equal canonical forms.
@@ -58,7 +59,8 @@ struct SymGuard {
 };
 
 // Symbols with the values they had while capturing (hints), and the relations that the capture relied on.
-// Sizes are assumed >= 2 when symbolic (0 and 1 are specialized before a symbol is made).
+// Sizes are assumed >= 2 when symbolic (0 and 1 are specialized before a symbol is made). No value that is computed from
+// symbols reaches 2^62, so a constant beyond that is a bound that no symbolic value touches.
 class ShapeEnv {
  public:
   Sym new_symbol(int64_t hint, std::string name, int64_t lower_bound = 2);
@@ -74,12 +76,33 @@ class ShapeEnv {
   // Fixes the expression to its hint (records an equality unless constant) and returns it.
   int64_t specialize(const Sym& value);
   const std::vector<SymGuard>& guards() const { return guards_; }
+  // The same value, with what equality guards said put in: after a guard s1 == s0, s1 becomes s0.
+  Sym simplify(const Sym& value) const;
 
  private:
+  struct Replacement {
+    Sym from;  // one symbol or atom
+    Sym to;    // holds no replaced symbol or atom
+  };
+
+  std::optional<Sym> replacement_of(const Factor& factor) const;
+  int64_t lower_bound(const Sym& value, int facts) const;
+  bool is_nonzero(const Sym& value) const;
+  Sym fold_known_mods(const Sym& value) const;
+  std::optional<bool> decide(Relation relation, const Sym& difference) const;
+  void learn(Relation relation, const Sym& difference);
+  void learn_zero(const Sym& value);
+  void learn_nonnegative(const Sym& value);
+  void replace(const Sym& from, const Sym& to);
+
   std::vector<int64_t> hints_;
-  std::vector<int64_t> lower_bounds_;
+  std::vector<int64_t> lower_bounds_, upper_bounds_;  // tightened by guards
   std::vector<std::string> names_;
   std::vector<SymGuard> guards_;
+  // What guards_ say, in forms that decide fast.
+  std::vector<Replacement> replacements_;
+  std::vector<int32_t> replaced_symbols_;  // by SymbolId: index in replacements_, -1: none
+  std::vector<Sym> nonnegative_, nonzero_;
 };
 
 }  // namespace graphlift::ir

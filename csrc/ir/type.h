@@ -33,6 +33,8 @@ enum class DTypeCategory : uint8_t { Bool, UInt, Int, Float, Complex };
 
 std::string_view name(DType dtype);                  // "float32", "bool"
 std::optional<DType> dtype_from_name(std::string_view name);
+std::string short_name(DType dtype);                 // "f32", "bf16", "i64", "bool": in graph text
+std::optional<DType> dtype_from_short_name(std::string_view name);
 int bytes(DType dtype);
 DTypeCategory category(DType dtype);
 bool is_floating(DType dtype);   // Float only
@@ -48,6 +50,8 @@ struct Device {
   std::string str() const;  // "cpu", "cuda:0"
 };
 
+std::optional<Device> device_from_name(std::string_view name);
+
 using Dims = std::vector<Sym>;
 
 struct TensorType {
@@ -60,7 +64,8 @@ struct TensorType {
 
   int rank() const { return static_cast<int>(sizes.size()); }
   Sym numel() const;
-  std::string str() const;  // "f32[s0, 8]{8, 1} cpu"
+  // "f32[s0, 8]{8, 1} cpu"; an offset follows the strides as "@(16)", requires_grad the device as "grad".
+  std::string str() const;
 };
 
 Dims contiguous_strides(const Dims& sizes);

@@ -148,8 +148,8 @@ void ShapeEnv::replace(const Sym& from, const Sym& to) {
   replacements.insert(replacements.begin(), {from, to});
   for (Replacement& old : replacements) {
     const Factor& factor = terms_of(old.from)[0].factors[0];
-    if (factor.atom && &old != &replacements.front()) {
-      zero.push_back(old.from - old.to);
+    if (factor.atom && !simplify(old.from).same(old.from)) {
+      zero.push_back(old.from - old.to);  // an operand was replaced: this is another atom now
       continue;
     }
     Sym simple = simplify(old.to);
@@ -235,6 +235,10 @@ std::optional<bool> ShapeEnv::known(Relation relation, const Sym& a, const Sym& 
 // --- guarding --------------------------------------------------------------------------------------------------------
 
 void ShapeEnv::learn_zero(const Sym& value) {
+  // What is learnt may rewrite what was learnt. Forgetting a fact is sound: then its guard is no help, and no more.
+  constexpr int kDepth = 16;
+  if (learning_ >= kDepth) return;
+  ++learning_;
   Sym zero = reduced(value);
   auto terms = terms_of(zero);
   const Term* best = nullptr;
@@ -250,10 +254,11 @@ void ShapeEnv::learn_zero(const Sym& value) {
   if (!best) {
     learn_nonnegative(zero);
     learn_nonnegative(-zero);
-    return;
+  } else {
+    Sym rest = zero - SymBuilder::term(best->coefficient, best->factors);
+    replace(SymBuilder::term(1, best->factors), best->coefficient == 1 ? -rest : rest);
   }
-  Sym rest = zero - SymBuilder::term(best->coefficient, best->factors);
-  replace(SymBuilder::term(1, best->factors), best->coefficient == 1 ? -rest : rest);
+  --learning_;
 }
 
 void ShapeEnv::learn_nonnegative(const Sym& value) {

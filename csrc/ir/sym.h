@@ -103,6 +103,7 @@ class ShapeEnv {
   std::vector<Replacement> replacements_;
   std::vector<int32_t> replaced_symbols_;  // by SymbolId: index in replacements_, -1: none
   std::vector<Sym> nonnegative_, nonzero_;
+  int learning_ = 0;  // depth of learn_zero()
 };
 
 }  // namespace graphlift::ir

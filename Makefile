@@ -1,0 +1,74 @@
+# make demo    environment, build, then examples/train_mlp.py
+# make test    build, C++ tests, Python tests, style, and the torch-free layers on other CPythons that are there
+#
+# PYTHON: the interpreter (3.11 or 3.12). VENV: the environment, made when missing; one that has torch keeps it.
+# TORCH: what pip is asked for when the environment has none, for instance TORCH='torch==2.12.0'.
+
+VENV ?= .venv
+TORCH ?= torch==2.13.0
+PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && echo $$p && break; done)
+RUN = $(VENV)/bin/python
+CPP = $(shell git ls-files 'csrc/*.cpp' 'csrc/*.h' 'backends/*.cpp' 'backends/*.h' 'tests/cpp/*.cpp' 'tests/cpp/*.h' 'cmake/*.h')
+export GRAPHLIFT_BUILD_TESTS ?= 0
+
+.PHONY: demo test build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
+
+demo: build
+	$(RUN) examples/train_mlp.py
+
+test:
+	$(MAKE) lint
+	$(MAKE) build-tests
+	$(MAKE) ctest
+	$(MAKE) pytest
+	$(MAKE) other-pythons
+
+$(RUN):
+	@test -n "$(PYTHON)" || { echo "no CPython 3.11 or 3.12 found: make PYTHON=/path/to/python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+environment: $(RUN)
+	@$(RUN) -c 'import torch' 2>/dev/null || $(RUN) -m pip install -q '$(TORCH)'
+	@$(RUN) -c 'import cmake, ninja, pybind11, setuptools, wheel, numpy' 2>/dev/null || \
+		$(RUN) -m pip install -q 'setuptools>=70.1' wheel 'cmake>=3.20' ninja 'pybind11>=2.13' numpy
+
+test-tools: environment
+	@$(RUN) -c 'import pytest, pytest_timeout, hypothesis, PIL, ruff, clang_format' 2>/dev/null || \
+		$(RUN) -m pip install -q 'pytest>=8' pytest-timeout hypothesis pillow 'ruff>=0.17,<0.18' 'clang-format>=23,<24'
+
+build: environment
+	$(RUN) -m pip install -q --no-build-isolation --no-deps -e .
+
+build-tests: gtest test-tools
+	GRAPHLIFT_BUILD_TESTS=1 $(RUN) -m pip install -q --no-build-isolation --no-deps -e .
+
+gtest:
+	@if [ -e /usr/include/gtest/gtest.h ] || [ -e /usr/local/include/gtest/gtest.h ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -q && apt-get install -q -y libgtest-dev; \
+	else echo "GoogleTest is missing. Debian, Ubuntu: sudo apt-get install libgtest-dev"; exit 1; fi
+
+BUILD = build/$(shell $(RUN) -c 'import sys; print(sys.implementation.cache_tag)')
+
+ctest:
+	$(VENV)/bin/ctest --test-dir $(BUILD) --output-on-failure
+
+pytest:
+	GRAPHLIFT_STRICT=1 $(RUN) -m pytest tests
+
+lint: test-tools
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(if $(CPP),$(VENV)/bin/clang-format --dry-run --Werror $(CPP))
+
+format: test-tools
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+	$(if $(CPP),$(VENV)/bin/clang-format -i $(CPP))
+
+other-pythons:
+	$(RUN) tests/project/other_pythons.py
+
+clean:
+	rm -rf build dist pyfrontend/graphlift/*.so

@@ -1,0 +1,98 @@
+"""Logs: one Python logger `graphlift.<artifact>` per artifact, turned on by GRAPHLIFT_LOGS or set_logs().
+
+The C++ side decides what to say and asks first whether the artifact is on; this file names the artifacts and prints the
+lines in torch's format. TORCH_LOGS is read for the artifacts of the same name when GRAPHLIFT_LOGS is not set.
+"""
+
+import logging
+import os
+import sys
+import warnings
+
+from . import _C
+from .errors import GraphliftWarning
+
+ARTIFACTS = {
+    "graph_breaks": "each graph break: reason, place in the user's code, hint",
+    "recompiles": "each recompile: the guards that failed, in words",
+    "guards": "the guards of each region",
+    "graph": "the captured graph of each region",
+    "graph_code": "the captured graph as code, with the user's lines",
+    "aot_graphs": "forward and backward graphs behind the partition",
+    "bytecode": "the instructions of each captured function",
+    "perf_hints": "what keeps code from being fast",
+}
+
+_logger = logging.getLogger("graphlift")
+
+
+class _Format(logging.Formatter):
+    """V1129 16:33:21.123456 PID graphlift] [__artifact] text: every line of a text gets the prefix."""
+
+    def format(self, record):
+        letter = {"DEBUG": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "CRITICAL": "C"}.get(record.levelname, "V")
+        stamp = f"{self.formatTime(record, '%m%d %H:%M:%S')}.{int(record.msecs * 1000):06d}"
+        artifact = record.name.rpartition(".")[2]
+        prefix = f"{letter}{stamp} {record.process} graphlift] [__{artifact}]"
+        return "\n".join(f"{prefix} {line}" for line in record.getMessage().split("\n"))
+
+
+class _Stderr(logging.StreamHandler):
+    """Prints to the present sys.stderr, unless the program has set up logging itself."""
+
+    def emit(self, record):
+        if not logging.getLogger().handlers:
+            self.setStream(sys.stderr)
+            super().emit(record)
+
+
+def set_logs(*names: str, **artifacts: bool) -> None:
+    """Says which artifacts are logged: set_logs("graph_breaks", "guards") or set_logs(graph_breaks=True).
+
+    Each call sets all of them anew; set_logs() turns logs off; "all" stands for every artifact.
+    """
+    wanted = [*names, *(name for name, on in artifacts.items() if on)]
+    known, unknown = _split([*names, *artifacts])
+    if unknown:
+        raise ValueError(f"unknown log artifact {unknown[0]!r}; valid artifacts: {', '.join(ARTIFACTS)}")
+    known, _ = _split(wanted)
+    _turn_on(known)
+
+
+def start() -> None:
+    """Connects the C++ side with the loggers and turns on what the environment asks for."""
+    _C.set_log_sink(emit)
+    spec = os.environ.get("GRAPHLIFT_LOGS")
+    known, unknown = _split((spec or os.environ.get("TORCH_LOGS", "")).split(","))
+    if spec and unknown:
+        warnings.warn(
+            f"GRAPHLIFT_LOGS names unknown artifacts {', '.join(unknown)}; valid are {', '.join(ARTIFACTS)}",
+            GraphliftWarning,
+            stacklevel=2,
+        )
+    if known:
+        _turn_on(known)
+
+
+def emit(artifact: str, text: str) -> None:
+    """What the C++ side calls with each message."""
+    _logger.getChild(artifact).debug("%s", text.rstrip("\n"))
+
+
+def _split(names):
+    """Known and unknown names; `all` is every name, a leading + means nothing here."""
+    names = [name.strip().lstrip("+") for name in names]
+    if "all" in names:
+        names = [*ARTIFACTS, *(name for name in names if name != "all")]
+    names = list(dict.fromkeys(name for name in names if name))
+    return [name for name in names if name in ARTIFACTS], [name for name in names if name not in ARTIFACTS]
+
+
+def _turn_on(names):
+    if names and not any(isinstance(handler, _Stderr) for handler in _logger.handlers):
+        handler = _Stderr()
+        handler.setFormatter(_Format())
+        _logger.addHandler(handler)
+    for name in ARTIFACTS:
+        _logger.getChild(name).setLevel(logging.DEBUG if name in names else logging.NOTSET)
+    _C.set_logs(",".join(names))

@@ -1,0 +1,76 @@
+"""What `graphlift.compile` accepts: modes, backends, options. A wrong name is answered with the right ones."""
+
+from typing import Any
+
+from . import _C
+
+MODES = {
+    "default": "balanced",
+    "reduce-overhead": "least work per call",
+    "max-autotune": "measures candidates while compiling",
+    "max-autotune-no-cudagraphs": "max-autotune without CUDA graphs",
+}
+
+# Other names of a backend, as torch.compile's users know them.
+BACKEND_ALIASES = {"eager": "reference"}
+DEFAULT_BACKEND = "reference"
+
+# name -> (type, default, what it does)
+OPTIONS: dict[str, tuple[type, Any, str]] = {
+    "recompile_limit": (int, 8, "regions per place in the code before a call runs in eager for good"),
+    "recompute": (bool, True, "backward may compute cheap values again instead of saving them"),
+}
+
+
+def list_modes() -> list[str]:
+    """The values of `mode`."""
+    return list(MODES)
+
+
+def list_options() -> dict[str, str]:
+    """The keys of `options`, each with what it does."""
+    return {name: f"{kind.__name__}, default {default}: {text}" for name, (kind, default, text) in OPTIONS.items()}
+
+
+def list_backends() -> list[str]:
+    """The values of `backend`."""
+    return sorted(_C.backend_names())
+
+
+def make_config(*, fullgraph, dynamic, backend, mode, options) -> dict[str, Any]:
+    """Checks compile's arguments and returns the configuration that the C++ side takes."""
+    if dynamic not in (None, True, False):
+        raise ValueError(f"dynamic={dynamic!r}: valid are None (automatic), True and False")
+    if mode is not None and mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r}; valid modes: {', '.join(MODES)}")
+    return {
+        "fullgraph": bool(fullgraph),
+        "dynamic": None if dynamic is None else bool(dynamic),
+        "backend": _check_backend(backend),
+        "mode": mode or "default",
+        "options": _check_options(options),
+    }
+
+
+def _check_backend(backend) -> str:
+    if backend is None:
+        return DEFAULT_BACKEND
+    known = list_backends()
+    name = BACKEND_ALIASES.get(backend, backend) if isinstance(backend, str) else None
+    if name not in known:
+        valid = known + [alias for alias, target in BACKEND_ALIASES.items() if target in known]
+        raise ValueError(f"unknown backend {backend!r}; valid backends: {', '.join(valid)}")
+    return name
+
+
+def _check_options(options) -> dict[str, Any]:
+    checked = {name: default for name, (_, default, _) in OPTIONS.items()}
+    for name, value in (options or {}).items():
+        if name not in OPTIONS:
+            raise ValueError(f"unknown option {name!r}; valid options: {', '.join(OPTIONS)}")
+        kind = OPTIONS[name][0]
+        if type(value) is not kind or (kind is int and value < 1):
+            wanted = "a positive int" if kind is int else f"a {kind.__name__}"
+            raise ValueError(f"option {name!r} is {wanted}, not {value!r}")
+        checked[name] = value
+    return checked

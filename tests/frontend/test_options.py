@@ -1,0 +1,64 @@
+"""Arguments of compile: right ones are taken, wrong ones answered with the right ones at once."""
+
+import pytest
+import torch
+
+import graphlift
+
+
+def f(x):
+    return x + 1
+
+
+@pytest.mark.parametrize("mode", [None, *graphlift.list_modes()])
+def test_modes(mode):
+    assert graphlift.compile(f, mode=mode)(torch.ones(1)).item() == 2
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_dynamic(dynamic):
+    assert graphlift.compile(f, dynamic=dynamic)(torch.ones(3)).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("backend", [None, "reference", "eager"])
+def test_backends(backend):
+    assert graphlift.compile(f, backend=backend)(torch.ones(1)).item() == 2
+    assert "reference" in graphlift.list_backends()
+
+
+def test_options():
+    assert graphlift.compile(f, options={"recompile_limit": 3, "recompute": False})(torch.ones(1)).item() == 2
+    assert set(graphlift.list_options()) == {"recompile_limit", "recompute"}
+
+
+@pytest.mark.parametrize(
+    "arguments, valid",
+    [
+        ({"mode": "fastest"}, graphlift.list_modes()),
+        ({"backend": "inductor"}, graphlift.list_backends()),
+        ({"backend": print}, graphlift.list_backends()),
+        ({"options": {"speed": 3}}, ["recompile_limit", "recompute"]),
+        ({"options": {"recompile_limit": "many"}}, ["positive int"]),
+        ({"options": {"recompile_limit": 0}}, ["positive int"]),
+        ({"options": {"recompute": 1}}, ["bool"]),
+        ({"dynamic": "yes"}, ["None", "True", "False"]),
+    ],
+)
+def test_wrong_argument_names_the_valid_ones(arguments, valid):
+    with pytest.raises(ValueError) as caught:
+        graphlift.compile(**arguments)  # as a decorator: before there is a function
+    for name in valid:
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("thing", [3, "text", torch.ones(1)])
+def test_not_callable(thing):
+    with pytest.raises(TypeError, match=type(thing).__name__):
+        graphlift.compile(thing)
+
+
+def test_disable_returns_the_thing_itself():
+    net = torch.nn.Linear(1, 1)
+    assert graphlift.compile(f, disable=True) is f
+    assert graphlift.compile(net, disable=True) is net
+    assert graphlift.compile(disable=True)(f) is f

@@ -1,0 +1,183 @@
+// Owns: turning a graph into a Program: slots for values, constants ahead of time, last uses.
+#include <unordered_map>
+
+#include "backends/reference/program.h"
+#include "base/error.h"
+#include "torch/convert.h"
+
+namespace graphlift::reference {
+namespace {
+
+using torch_layer::find_operator;
+using torch_layer::is_constant;
+using torch_layer::to_ivalue;
+
+struct ValueHash {
+  size_t operator()(const ir::ValueRef& value) const {
+    return std::hash<const void*>()(value.node) * 31 + static_cast<size_t>(value.index);
+  }
+};
+
+const ir::Op& constant_op() {
+  static const ir::Op op("graphlift::constant");
+  return op;
+}
+
+// The highest symbol in an argument, plus one.
+void count_symbols(const ir::Arg& arg, size_t* count) {
+  if (const ir::Sym* sym = arg.sym()) {
+    std::vector<ir::SymbolId> symbols;
+    sym->collect(&symbols);
+    for (ir::SymbolId id : symbols) *count = std::max(*count, static_cast<size_t>(id) + 1);
+  } else if (const ir::ArgList* list = arg.list()) {
+    for (const ir::Arg& item : *list) count_symbols(item, count);
+  }
+}
+
+}  // namespace
+
+class Builder {
+ public:
+  Builder(const ir::Graph& graph, const std::vector<at::Tensor>& constants, Program* program)
+      : graph_(graph), constants_(constants), program_(*program) {}
+
+  void build() {
+    find_last_uses();
+    for (const ir::Node* input : graph_.inputs()) program_.input_slots_.push_back(define({const_cast<ir::Node*>(input), 0}));
+    for (const ir::Node& node : graph_.nodes()) {
+      if (node.kind == ir::NodeKind::Input) continue;
+      GL_CHECK(node.kind == ir::NodeKind::Call, "the reference backend runs calls only");
+      if (node.op == constant_op())
+        add_constant(node);
+      else
+        add_step(node);
+    }
+    add_outputs();
+  }
+
+ private:
+  // The node after which a value is dead; null for values that outputs hold.
+  void find_last_uses() {
+    for (const ir::Node& node : graph_.nodes())
+      for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](const ir::ValueRef& value) { last_[value] = &node; });
+    for (const ir::Arg& output : graph_.outputs())
+      ir::for_each_value(output, [&](const ir::ValueRef& value) { last_[value] = nullptr; });
+  }
+
+  int32_t define(ir::ValueRef value) {
+    if (!last_.contains(value)) return -1;
+    int32_t slot;
+    if (free_.empty()) {
+      slot = static_cast<int32_t>(program_.slot_count_++);
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    slots_[value] = slot;
+    return slot;
+  }
+
+  int32_t slot(const ir::ValueRef& value) const {
+    auto found = slots_.find(value);
+    GL_CHECK(found != slots_.end(), "a value is used before it is defined");
+    return found->second;
+  }
+
+  // Constants stay in slots of their own, which are never reused.
+  void add_constant(const ir::Node& node) {
+    const ir::Sym* index = node.args.empty() ? nullptr : node.args[0].sym();
+    GL_CHECK(index && index->is_constant() && static_cast<size_t>(index->constant()) < constants_.size(),
+             "a graphlift::constant node without its tensor");
+    const ir::ValueRef value{const_cast<ir::Node*>(&node), 0};
+    if (!last_.contains(value)) return;
+    const auto fresh = static_cast<int32_t>(program_.slot_count_++);
+    slots_[value] = fresh;
+    program_.constant_slots_.emplace_back(fresh, constants_[static_cast<size_t>(index->constant())]);
+    last_[value] = nullptr;
+  }
+
+  Operand operand(const ir::Node& node, const ir::Arg& arg, const c10::TypePtr& type, Step* step) {
+    if (is_constant(arg)) {
+      program_.constants_.push_back(to_ivalue(arg, type, no_values, {}));
+      return {Operand::Kind::Constant, static_cast<int32_t>(program_.constants_.size() - 1)};
+    }
+    if (const ir::ValueRef* value = arg.value()) return {Operand::Kind::Slot, slot(*value)};
+    ComputedArg computed{arg, type};
+    ir::for_each_value(computed.arg, [&](ir::ValueRef& value) { value = {nullptr, slot(value)}; });
+    count_symbols(arg, &program_.symbol_count_);
+    program_.computed_.push_back(std::move(computed));
+    return {Operand::Kind::Computed, static_cast<int32_t>(program_.computed_.size() - 1)};
+  }
+
+  // Slots whose last use is this node: moved from when they are a plain argument, once; otherwise released afterwards.
+  void release(const ir::Node& node, Step* step) {
+    std::vector<int32_t> dead;
+    for (const ir::Arg& arg : node.args) {
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+        if (last_.at(value) != &node) return;
+        const int32_t index = slot(value);
+        if (std::find(dead.begin(), dead.end(), index) == dead.end()) dead.push_back(index);
+      });
+    }
+    for (int32_t index : dead) {
+      Operand* only = nullptr;
+      int uses = 0;
+      for (Operand& operand : step->operands)
+        if (operand.kind == Operand::Kind::Slot && operand.index == index) only = &operand, ++uses;
+      for (const Operand& operand : step->operands)
+        if (operand.kind == Operand::Kind::Computed) uses += uses_in(program_.computed_[static_cast<size_t>(operand.index)].arg, index);
+      if (uses == 1 && only)
+        only->kind = Operand::Kind::LastSlot;
+      else
+        step->releases.push_back(index);
+      free_.push_back(index);
+    }
+  }
+
+  static int uses_in(const ir::Arg& arg, int32_t index) {
+    int uses = 0;
+    ir::for_each_value(arg, [&](const ir::ValueRef& value) { uses += value.index == index; });
+    return uses;
+  }
+
+  void add_step(const ir::Node& node) {
+    Step step{find_operator(node.op), {}, {}, {}};
+    const auto& parameters = step.op.schema().arguments();
+    GL_CHECK(parameters.size() == node.args.size(), "wrong number of arguments for " + std::string(node.op.str()));
+    for (size_t i = 0; i < parameters.size(); ++i)
+      step.operands.push_back(operand(node, node.args[i], parameters[i].type(), &step));
+    release(node, &step);
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      step.results.push_back(define({const_cast<ir::Node*>(&node), static_cast<int>(i)}));
+    program_.stack_size_ = std::max({program_.stack_size_, parameters.size(), step.op.schema().returns().size()});
+    program_.steps_.push_back(std::move(step));
+  }
+
+  void add_outputs() {
+    std::unordered_map<int32_t, int> uses;
+    auto& outputs = program_.outputs_;
+    for (const ir::Arg& output : graph_.outputs()) {
+      GL_CHECK(output.is_none() || output.value(), "a graph output is neither a value nor None");
+      outputs.push_back({output.is_none() ? -1 : slot(*output.value()), false});
+    }
+    for (const auto& [index, tensor] : program_.constant_slots_) uses[index] = 1;
+    for (auto output = outputs.rbegin(); output != outputs.rend(); ++output) output->last = uses[output->slot]++ == 0;
+  }
+
+  static constexpr auto no_values = [](const ir::ValueRef&) -> c10::IValue {
+    throw InternalError("a constant argument holds a value");
+  };
+
+  const ir::Graph& graph_;
+  const std::vector<at::Tensor>& constants_;
+  Program& program_;
+  std::unordered_map<ir::ValueRef, const ir::Node*, ValueHash> last_;
+  std::unordered_map<ir::ValueRef, int32_t, ValueHash> slots_;
+  std::vector<int32_t> free_;
+};
+
+Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants) {
+  Builder(graph, constants, this).build();
+}
+
+}  // namespace graphlift::reference

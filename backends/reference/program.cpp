@@ -1,0 +1,81 @@
+// Owns: running a Program.
+#include "backends/reference/program.h"
+
+#include <ATen/core/stack.h>
+#include <c10/util/SmallVector.h>
+
+#include "base/error.h"
+#include "torch/convert.h"
+
+namespace graphlift::reference {
+
+struct Program::Running {
+  c10::SmallVector<c10::IValue, 24> slots;
+  torch::jit::Stack stack;
+  std::span<const int64_t> symbols;
+};
+
+void Program::execute(const Step& step, Running& running) const {
+  torch::jit::Stack& stack = running.stack;
+  stack.clear();
+  for (const Operand& operand : step.operands) {
+    const auto index = static_cast<size_t>(operand.index);
+    switch (operand.kind) {
+      case Operand::Kind::Constant:
+        stack.push_back(constants_[index]);
+        break;
+      case Operand::Kind::Slot:
+        stack.push_back(running.slots[index]);
+        break;
+      case Operand::Kind::LastSlot:
+        stack.push_back(std::move(running.slots[index]));
+        break;
+      case Operand::Kind::Computed: {
+        const ComputedArg& computed = computed_[index];
+        auto read = [&](const ir::ValueRef& value) { return running.slots[static_cast<size_t>(value.index)]; };
+        stack.push_back(torch_layer::to_ivalue(computed.arg, computed.type, read, running.symbols));
+        break;
+      }
+    }
+  }
+  for (int32_t slot : step.releases) running.slots[static_cast<size_t>(slot)] = c10::IValue();
+  step.op.callBoxed(stack);
+
+  auto result = step.results.begin();
+  auto deliver = [&](c10::IValue&& value) {
+    GL_CHECK(result != step.results.end(), "more results than the graph says");
+    if (*result >= 0) running.slots[static_cast<size_t>(*result)] = std::move(value);
+    ++result;
+  };
+  for (c10::IValue& value : stack) {
+    if (value.isTensorList()) {
+      for (const at::Tensor& tensor : value.toTensorVector()) deliver(tensor);
+    } else {
+      deliver(std::move(value));
+    }
+  }
+  GL_CHECK(result == step.results.end(), "fewer results than the graph says");
+}
+
+void Program::run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const {
+  Running running;
+  running.slots.resize(slot_count_);
+  running.stack.reserve(stack_size_);
+  running.symbols = {symbols, symbol_count_};
+  for (size_t i = 0; i < input_slots_.size(); ++i) {
+    if (input_slots_[i] >= 0)
+      running.slots[static_cast<size_t>(input_slots_[i])] = std::move(inputs[i]);
+    else
+      inputs[i].reset();
+  }
+  for (const auto& [slot, tensor] : constant_slots_) running.slots[static_cast<size_t>(slot)] = tensor;
+  for (const Step& step : steps_) execute(step, running);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Output& output = outputs_[i];
+    if (output.slot < 0) continue;
+    c10::IValue& value = running.slots[static_cast<size_t>(output.slot)];
+    outputs[i] = output.last ? std::move(value).toTensor() : value.toTensor();
+  }
+}
+
+}  // namespace graphlift::reference

@@ -1,0 +1,65 @@
+// Owns: a graph as a flat list of operator calls over numbered slots; everything that can be known ahead is.
+// Must not: allocate per step beyond what torch's boxed calling convention asks for.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "ir/graph.h"
+
+namespace graphlift::reference {
+
+// Where an argument of a call comes from.
+struct Operand {
+  enum class Kind : uint8_t {
+    Constant,  // constants[index]
+    Slot,      // slots[index]
+    LastSlot,  // slots[index], for the last time: moved from
+    Computed,  // computed[index]: lists of values, symbolic ints
+  };
+  Kind kind;
+  int32_t index;
+};
+
+// An argument that is made anew in each run. Values in it are {nullptr, slot}.
+struct ComputedArg {
+  ir::Arg arg;
+  c10::TypePtr type;
+};
+
+struct Step {
+  c10::OperatorHandle op;
+  std::vector<Operand> operands;
+  std::vector<int32_t> results;   // slot per result, lists flattened; -1: dropped
+  std::vector<int32_t> releases;  // slots that only a computed argument of this step still needed
+};
+
+class Program final : public backend::CompiledGraph {
+ public:
+  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants);
+  void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override;
+
+ private:
+  friend class Builder;
+  struct Running;
+  void execute(const Step& step, Running& running) const;
+
+  size_t slot_count_ = 0;
+  size_t symbol_count_ = 0;
+  size_t stack_size_ = 0;
+  std::vector<int32_t> input_slots_;  // -1: no use
+  std::vector<std::pair<int32_t, c10::IValue>> constant_slots_;
+  std::vector<Step> steps_;
+  std::vector<c10::IValue> constants_;
+  std::vector<ComputedArg> computed_;
+  struct Output {
+    int32_t slot;  // -1: undefined
+    bool last;     // moved from
+  };
+  std::vector<Output> outputs_;
+};
+
+}  // namespace graphlift::reference

@@ -1,0 +1,139 @@
+// Owns: see autograd_node.h.
+#include "torch/autograd_node.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/functions/basic_ops.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/python_cpp_function.h>
+
+#include "base/error.h"
+#include "torch/executable_prune.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+constexpr const char* kNoDoubleBackward =
+    "graphlift: a compiled region was differentiated twice (create_graph=True), which it does not support. Run this part in "
+    "eager mode: mark the function with @graphlift.disable, or call it outside of graphlift.compile.";
+
+int64_t value_of(const ir::Sym& sym, std::span<const int64_t> symbols) {
+  return sym.is_constant() ? sym.constant() : sym.eval(symbols);
+}
+
+// Gradients of gradients: first order results are there to use, and an attempt to go through them says what to do. The node
+// keeps the edges of the real one, so that the engine does not leave it out as leading nowhere.
+void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd::edge_list edges) {
+  const NodePtr error = make_node<torch::autograd::Error>(kNoDoubleBackward, std::move(edges));
+  for (at::Tensor& gradient : *gradients) {
+    if (!gradient.defined()) continue;
+    if (gradient.is_view() || gradient.requires_grad()) gradient = gradient.detach();
+    torch::autograd::set_history(gradient, error);
+  }
+}
+
+}  // namespace
+
+BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
+                                 const backend::Backend& backend)
+    : graph_(std::move(graph)), saved_(saved), constants_(std::move(constants)), backend_(backend) {
+  const auto& inputs = graph_->inputs();
+  GL_CHECK(inputs.size() >= saved, "a backward graph with fewer inputs than saved values");
+  for (size_t i = saved; i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
+  complete_ = backend.compile(*graph_, constants_);
+}
+
+const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& defined) const {
+  std::lock_guard lock(mutex_);
+  auto& compiled = variants_[defined];
+  if (!compiled) compiled = backend_.compile(*without_tangents(*graph_, saved_, defined), constants_);
+  return *compiled;
+}
+
+// The graph was recorded for a dense tangent with the output's own strides.
+at::Tensor BackwardProgram::as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const {
+  const ir::TensorType& type = tangents_[index];
+  if (tangent.layout() != c10::kStrided) tangent = tangent.to_dense();
+  if (tangent._is_zerotensor()) tangent = at::zeros_like(tangent);
+  tangent = tangent.resolve_conj().resolve_neg();
+  bool same = tangent.dim() == type.rank();
+  c10::SmallVector<int64_t, 6> strides;
+  for (int64_t i = 0; i < type.rank(); ++i) {
+    strides.push_back(value_of(type.strides[static_cast<size_t>(i)], symbols));
+    if (same && tangent.size(i) > 1 && tangent.stride(i) != strides.back()) same = false;
+  }
+  if (same || tangent.numel() == 0) return tangent;
+  return at::empty_strided(tangent.sizes(), strides, tangent.options()).copy_(tangent);
+}
+
+std::vector<at::Tensor> BackwardProgram::run(c10::SmallVectorImpl<at::Tensor>& inputs, std::vector<at::Tensor>&& tangents,
+                                             std::span<const int64_t> symbols) const {
+  BelowAutograd guard;
+  bool complete = true;
+  for (const at::Tensor& tangent : tangents) complete &= tangent.defined();
+  const backend::CompiledGraph* program = complete_.get();
+  if (!complete) {
+    std::vector<bool> defined;
+    for (const at::Tensor& tangent : tangents) defined.push_back(tangent.defined());
+    program = &variant(defined);
+  }
+  for (size_t i = 0; i < tangents.size(); ++i)
+    inputs.push_back(tangents[i].defined() ? as_recorded(std::move(tangents[i]), i, symbols) : at::Tensor());
+  std::vector<at::Tensor> gradients(this->gradients());
+  program->run(inputs.data(), symbols.data(), gradients.data());
+  return gradients;
+}
+
+void RegionNode::release_variables() {
+  std::lock_guard lock(mutex_);
+  releasing_ = false;
+  if (program_->saved() == 0) return;  // as in eager, a node that saves nothing can run again
+  saved_.clear();
+  released_ = true;
+}
+
+torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&& tangents) {
+  std::lock_guard lock(mutex_);
+  TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
+  const bool any = std::any_of(tangents.begin(), tangents.end(), [](const at::Tensor& t) { return t.defined(); });
+  if (!any) return torch::autograd::variable_list(num_outputs());
+
+  const bool create_graph = c10::GradMode::is_enabled();
+  torch::autograd::edge_list edges;
+  if (create_graph) {
+    edges = next_edges();
+    for (const at::Tensor& tangent : tangents)
+      if (tangent.defined() && tangent.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(tangent));
+  }
+  c10::SmallVector<at::Tensor, 16> inputs;
+  for (auto& saved : saved_) {
+    inputs.push_back(saved.unpack(getptr()));
+    if (releasing_) saved.reset_data();
+  }
+  if (releasing_ && !saved_.empty()) released_ = true;
+  auto gradients = program_->run(inputs, std::move(tangents), {symbols_.data(), symbols_.size()});
+  if (create_graph) forbid_double_backward(&gradients, std::move(edges));
+  return gradients;
+}
+
+void register_node_class() {
+  namespace ag = torch::autograd;
+  static PyTypeObject type;
+  static PyGetSetDef properties[] = {{"next_functions", ag::THPCppFunction_next_functions, nullptr, nullptr, nullptr},
+                                     {"requires_grad", ag::THPCppFunction_requires_grad, nullptr, nullptr, nullptr},
+                                     {"metadata", ag::THPCppFunction_metadata, nullptr, nullptr, nullptr},
+                                     {"_input_metadata", ag::THPCppFunction_input_metadata, nullptr, nullptr, nullptr},
+                                     {nullptr}};
+  static PyMethodDef methods[] = {{"_register_hook_dict", ag::THPCppFunction_register_hook_dict, METH_O, nullptr},
+                                  {"register_hook", ag::THPCppFunction_register_hook, METH_O, nullptr},
+                                  {"register_prehook", ag::THPCppFunction_register_prehook, METH_O, nullptr},
+                                  {"name", ag::THPCppFunction_name, METH_NOARGS, nullptr},
+                                  {"_sequence_nr", ag::THPCppFunction_sequence_nr, METH_NOARGS, nullptr},
+                                  {nullptr}};
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ag::_initFunctionPyTypeObject(type, "GraphliftBackward", properties, methods);
+    ag::registerCppFunction(typeid(RegionNode), &type);
+  });
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,100 @@
+// Owns: a region's place in torch's autograd graph: one node per call, and the compiled backward that all calls share.
+// Must not: touch Python objects (the engine runs nodes without the GIL), or know plans of outputs.
+#pragma once
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/util/SmallVector.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "ir/graph.h"
+
+namespace graphlift::torch_layer {
+
+// In scope, torch's calls on this thread go below autograd and autocast: what the graph recorded has been through both.
+struct BelowAutograd {
+  at::AutoDispatchBelowADInplaceOrView below;
+  c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::autocast_dispatch_keyset};
+  c10::AutoGradMode no_grad{false};
+};
+
+using Symbols = c10::SmallVector<int64_t, 4>;
+
+// The backward of one region. Immutable to its users; variants for undefined tangents are compiled when they are first met.
+class BackwardProgram {
+ public:
+  // `graph`: inputs are `saved` values, then tangents; outputs are gradients.
+  BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
+                  const backend::Backend& backend);
+
+  size_t saved() const { return saved_; }
+  size_t tangents() const { return tangents_.size(); }
+  size_t gradients() const { return graph_->outputs().size(); }
+  const ir::Graph& graph() const { return *graph_; }
+
+  // `inputs`: saved values (moved from); `tangents` may be undefined. Undefined where eager has no gradient.
+  std::vector<at::Tensor> run(c10::SmallVectorImpl<at::Tensor>& inputs, std::vector<at::Tensor>&& tangents,
+                              std::span<const int64_t> symbols) const;
+
+ private:
+  const backend::CompiledGraph& variant(const std::vector<bool>& defined) const;
+  at::Tensor as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const;
+
+  std::unique_ptr<ir::Graph> graph_;
+  size_t saved_;
+  std::vector<at::Tensor> constants_;
+  const backend::Backend& backend_;
+  std::vector<ir::TensorType> tangents_;
+  std::unique_ptr<backend::CompiledGraph> complete_;  // all tangents defined
+  mutable std::mutex mutex_;                          // guards variants_
+  mutable std::map<std::vector<bool>, std::unique_ptr<backend::CompiledGraph>> variants_;
+};
+
+// torch holds nodes by std::shared_ptr up to 2.12 and by an intrusive pointer since.
+using NodePtr = decltype(torch::autograd::Edge::function);
+
+class RegionNode final : public torch::autograd::Node {
+ public:
+  RegionNode(std::shared_ptr<const BackwardProgram> program, torch::autograd::edge_list&& inputs, Symbols symbols)
+      : Node(std::move(inputs)), program_(std::move(program)), symbols_(std::move(symbols)) {
+    saved_.resize(program_->saved());
+  }
+
+  void save(size_t index, const at::Tensor& tensor, bool is_output) {
+    saved_[index] = torch::autograd::SavedVariable(tensor, is_output);
+  }
+
+  std::string name() const override { return "GraphliftBackward"; }
+  void will_release_variables() override { releasing_ = true; }
+  void release_variables() override;
+
+ private:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
+
+  std::shared_ptr<const BackwardProgram> program_;
+  std::vector<torch::autograd::SavedVariable> saved_;
+  Symbols symbols_;
+  bool released_ = false;
+  bool releasing_ = false;  // this apply is the last one: saved values may go as the backward runs
+};
+
+template <class N, class... Args>
+auto make_node(Args&&... args) {
+  if constexpr (std::is_same_v<NodePtr, std::shared_ptr<torch::autograd::Node>>)
+    return std::shared_ptr<N>(new N(std::forward<Args>(args)...), [](N* node) { deleteNode(node); });
+  else
+    return c10::make_intrusive<N>(std::forward<Args>(args)...);
+}
+
+// Gives the node's Python object the class name "GraphliftBackward". With the GIL; once.
+void register_node_class();
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,208 @@
+// Owns: making an Executable from a recording: partition, pruning, compilation, and where each value of a call goes.
+#include "torch/executable.h"
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <algorithm>
+#include <set>
+
+#include "autograd/partition.h"
+#include "base/error.h"
+#include "torch/executable_alias.h"
+#include "torch/executable_prune.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+bool has_value(const OutputPlan& plan) { return plan.aliasing != Aliasing::Input; }
+
+std::vector<at::Tensor> unwrap_constants(const std::vector<Ref>& constants) {
+  std::vector<at::Tensor> tensors;
+  for (const Ref& constant : constants) {
+    GL_CHECK(THPVariable_Check(constant.get()), "a constant of a graph is not a tensor");
+    tensors.push_back(THPVariable_Unpack(constant.get()));
+  }
+  return tensors;
+}
+
+void check_plans(const Traced& traced) {
+  GL_CHECK(traced.joint != nullptr, "a recording without a graph");
+  GL_CHECK(traced.refuse.empty(), "a recording that must not be compiled: " + traced.refuse);
+  const std::string wrong = ir::verify(*traced.joint);
+  GL_CHECK(wrong.empty(), "a malformed joint graph: " + wrong);
+  GL_CHECK(traced.joint->inputs().size() == traced.inputs.size() + static_cast<size_t>(traced.tangents),
+           "the joint graph's inputs are not primals and tangents");
+  for (const InputPlan& plan : traced.inputs)
+    GL_CHECK(!plan.mutated_metadata, "an input's sizes, strides or storage were changed");
+  for (const OutputPlan& plan : traced.outputs) {
+    const bool fresh = plan.aliasing == Aliasing::Fresh;
+    GL_CHECK(fresh || plan.tangent < 0, "an output that is an input or a view has a tangent");
+    const size_t limit = plan.aliasing == Aliasing::ViewOfOutput ? traced.outputs.size() : traced.inputs.size();
+    GL_CHECK(fresh || (plan.of >= 0 && static_cast<size_t>(plan.of) < limit), "an output aliases nothing");
+    GL_CHECK(plan.aliasing != Aliasing::ViewOfOutput ||
+                 traced.outputs[static_cast<size_t>(plan.of)].aliasing == Aliasing::Fresh,
+             "an output is a view of one that is not fresh");
+  }
+}
+
+void collect_symbols(const ir::Arg& arg, std::vector<ir::SymbolId>* out) {
+  if (const ir::Sym* sym = arg.sym()) sym->collect(out);
+  if (const ir::ArgList* list = arg.list())
+    for (const ir::Arg& item : *list) collect_symbols(item, out);
+}
+
+void collect_symbols(const ir::TensorType& type, std::vector<ir::SymbolId>* out) {
+  for (const ir::Sym& size : type.sizes) size.collect(out);
+  for (const ir::Sym& stride : type.strides) stride.collect(out);
+  type.offset.collect(out);
+}
+
+}  // namespace
+
+RegionExecutable::RegionExecutable(Traced traced, const backend::Backend& backend)
+    : inputs_(std::move(traced.inputs)), outputs_(std::move(traced.outputs)) {
+  index_outputs();
+  tangents_.resize(static_cast<size_t>(traced.tangents));
+  gradient_inputs_.assign(static_cast<size_t>(traced.gradients), -1);
+  index_gradients();
+  count_symbols(*traced.joint);
+
+  std::vector<at::Tensor> constants = unwrap_constants(traced.constants);
+  const int values = static_cast<int>(slots_);
+  auto parts = autograd::partition(*traced.joint, static_cast<int>(inputs_.size()), values);
+  forward_graph_ = std::move(parts.forward);
+  std::vector<std::pair<int, int>> saved;
+  std::set<int> needed;
+  for (const auto& value : parts.saved) {
+    saved.emplace_back(value.primal, value.output);
+    needed.insert(value.output);
+  }
+  // Views are made on the real tensors; their values are of no use unless backward reads them.
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const int slot = slot_of_plan_[i];
+    if (slot >= 0 && outputs_[i].aliasing != Aliasing::Fresh && !needed.contains(slot))
+      forward_graph_->outputs()[static_cast<size_t>(slot)] = ir::None{};
+  }
+  drop_dead_calls(forward_graph_.get());
+  slots_ = forward_graph_->outputs().size();
+  find_copies();
+  if (traced.gradients > 0 && parts.backward) {
+    plan_saved(saved);
+    register_node_class();
+    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, backend);
+  }
+  forward_ = backend.compile(*forward_graph_, constants);
+}
+
+void RegionExecutable::index_outputs() {
+  for (const OutputPlan& plan : outputs_) slot_of_plan_.push_back(has_value(plan) ? static_cast<int>(slots_++) : -1);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (!inputs_[i].mutated_data) continue;
+    mutations_.push_back({static_cast<int>(i), static_cast<int>(slots_++), inputs_[i].mutated_under_no_grad});
+  }
+}
+
+void RegionExecutable::index_gradients() {
+  auto tangent = [&](int index) -> TangentOf& {
+    GL_CHECK(index < static_cast<int>(tangents_.size()), "a tangent beyond the joint graph's inputs");
+    TangentOf& of = tangents_[static_cast<size_t>(index)];
+    GL_CHECK(of.plan < 0 && of.mutation < 0, "a tangent of two outputs");
+    return of;
+  };
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].tangent >= 0) tangent(outputs_[i].tangent).plan = static_cast<int>(i);
+  for (size_t i = 0; i < mutations_.size(); ++i)
+    if (int index = inputs_[static_cast<size_t>(mutations_[i].input)].tangent; index >= 0)
+      tangent(index).mutation = static_cast<int>(i);
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const int gradient = inputs_[i].gradient;
+    if (gradient < 0) continue;
+    GL_CHECK(gradient < static_cast<int>(gradient_inputs_.size()), "a gradient beyond the joint graph's outputs");
+    gradient_inputs_[static_cast<size_t>(gradient)] = static_cast<int>(i);
+  }
+  for (int input : gradient_inputs_) GL_CHECK(input >= 0, "a gradient of no input");
+}
+
+// A fresh output, or the new value of an input, that only looks at memory of an input or of a constant, or is another's twin.
+void RegionExecutable::find_copies() {
+  const auto& values = forward_graph_->outputs();
+  std::vector<int> own;
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].aliasing == Aliasing::Fresh) own.push_back(slot_of_plan_[i]);
+  for (const Mutation& mutation : mutations_) own.push_back(mutation.slot);
+  std::vector<ir::ValueRef> seen;
+  for (int slot : own) {
+    const ir::ValueRef* value = values.at(static_cast<size_t>(slot)).value();
+    GL_CHECK(value != nullptr, "a fresh output without a value");
+    const ir::ValueRef owner = memory_owner(*value);
+    const bool borrowed = owner.node->kind == ir::NodeKind::Input || owner.node->op == ir::Op("graphlift::constant");
+    if (borrowed || std::find(seen.begin(), seen.end(), *value) != seen.end()) copies_.push_back(slot);
+    seen.push_back(*value);
+  }
+}
+
+void RegionExecutable::plan_saved(const std::vector<std::pair<int, int>>& saved) {
+  std::vector<int> plan_of_slot(slots_, -1);
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (slot_of_plan_[i] >= 0 && outputs_[i].aliasing == Aliasing::Fresh)
+      plan_of_slot[static_cast<size_t>(slot_of_plan_[i])] = static_cast<int>(i);
+  int extra = 0;
+  for (const OutputPlan& plan : outputs_) extra += has_value(plan);
+  extra += static_cast<int>(mutations_.size());
+
+  for (auto [primal, output] : saved) {
+    SavedFrom from{SavedFrom::Kind::Extra, 0};
+    if (primal >= 0) {
+      from = {SavedFrom::Kind::Primal, primal};
+      from.copy = inputs_[static_cast<size_t>(primal)].mutated_data;
+    } else if (output >= 0 && plan_of_slot[static_cast<size_t>(output)] >= 0) {
+      from = {SavedFrom::Kind::Output, plan_of_slot[static_cast<size_t>(output)]};
+    } else {
+      from.index = output >= 0 ? output : extra++;
+      find_version(plan_of_slot, &from);
+    }
+    saved_.push_back(from);
+  }
+}
+
+// A saved view has a version counter of its own when it is made below autograd; it must see its base's.
+void RegionExecutable::find_version(const std::vector<int>& plan_of_slot, SavedFrom* from) const {
+  const auto& values = forward_graph_->outputs();
+  const ir::ValueRef owner = memory_owner(*values.at(static_cast<size_t>(from->index)).value());
+  const auto& primals = forward_graph_->inputs();
+  if (const auto input = std::find(primals.begin(), primals.end(), owner.node); input != primals.end()) {
+    const int primal = static_cast<int>(input - primals.begin());
+    from->copy = inputs_[static_cast<size_t>(primal)].mutated_data;
+    if (!from->copy) from->version_of = primal;
+    return;
+  }
+  for (size_t slot = 0; slot < plan_of_slot.size() && from->version_of_plan < 0; ++slot)
+    if (const ir::ValueRef* value = values[slot].value(); value && *value == owner)
+      from->version_of_plan = plan_of_slot[slot];
+}
+
+void RegionExecutable::count_symbols(const ir::Graph& joint) {
+  std::vector<ir::SymbolId> symbols;
+  for (const ir::Node& node : joint.nodes()) {
+    for (const ir::Arg& arg : node.args) collect_symbols(arg, &symbols);
+    for (const auto& type : node.outputs)
+      if (type) collect_symbols(*type, &symbols);
+  }
+  for (const OutputPlan& plan : outputs_) collect_symbols(plan.type, &symbols);
+  for (ir::SymbolId id : symbols) symbol_count_ = std::max(symbol_count_, static_cast<size_t>(id) + 1);
+}
+
+size_t RegionExecutable::forward_calls() const {
+  const auto& nodes = forward_graph_->nodes();
+  return static_cast<size_t>(
+      std::count_if(nodes.begin(), nodes.end(), [](const ir::Node& node) { return node.kind == ir::NodeKind::Call; }));
+}
+
+std::unique_ptr<Executable> make_executable(Traced traced, const std::string& backend) {
+  const backend::Backend* found = backend::find_backend(backend);
+  GL_CHECK(found != nullptr, "no backend is called " + backend);
+  check_plans(traced);
+  return std::make_unique<RegionExecutable>(std::move(traced), *found);
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,149 @@
+// Owns: one call of a region: unwrap, compute, attach the node, save, write back, wrap. The order is part of the semantics.
+#include <ATen/ATen.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/python_variable.h>
+
+#include "base/error.h"
+#include "torch/executable.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+// Other Python threads run while the graph does, as they do during torch's own operators.
+class ReleaseGil {
+ public:
+  ReleaseGil() : state_(PyEval_SaveThread()) {}
+  ~ReleaseGil() { PyEval_RestoreThread(state_); }
+  ReleaseGil(const ReleaseGil&) = delete;
+  ReleaseGil& operator=(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+void share_version(const at::Tensor& view, const at::Tensor& base) {
+  if (view.is_inference() || base.is_inference()) return;
+  torch::autograd::impl::set_version_counter(view, torch::autograd::impl::version_counter(base));
+}
+
+}  // namespace
+
+struct RegionExecutable::Call {
+  PyObject* const* inputs;
+  std::span<const int64_t> symbols;
+  c10::SmallVector<at::Tensor, 8> values;   // the forward graph's outputs
+  c10::SmallVector<at::Tensor, 8> results;  // per plan
+  decltype(make_node<RegionNode>(std::shared_ptr<const BackwardProgram>(), torch::autograd::edge_list(), Symbols())) node;
+
+  const at::Tensor& input(int primal) const { return THPVariable_Unpack(inputs[primal]); }
+};
+
+bool RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const {
+  std::fill_n(outputs, outputs_.size(), nullptr);
+  try {
+    torch::PyWarningHandler warnings;
+    try {
+      Call call{inputs, {symbols, symbol_count_}};
+      compute(call);
+      if (backward_) attach_node(call);
+      write_back(call);
+      deliver(call, outputs);
+      return true;
+    } catch (...) {
+      warnings.set_in_exception();
+      throw;
+    }
+  } catch (const InternalError&) {
+    for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
+    throw;
+  } catch (const std::exception&) {
+    for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
+    torch::translate_exception_to_python(std::current_exception());
+    return false;
+  }
+}
+
+void RegionExecutable::compute(Call& call) const {
+  c10::SmallVector<at::Tensor, 8> inputs;
+  for (size_t i = 0; i < inputs_.size(); ++i) inputs.push_back(call.input(static_cast<int>(i)));
+  call.values.resize(slots_);
+  {
+    ReleaseGil release;
+    BelowAutograd below;
+    forward_->run(inputs.data(), call.symbols.data(), call.values.data());
+    for (int slot : copies_) call.values[static_cast<size_t>(slot)] = call.values[static_cast<size_t>(slot)].clone();
+  }
+  call.results.resize(outputs_.size());
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const OutputPlan& plan = outputs_[i];
+    if (plan.aliasing != Aliasing::Fresh) continue;
+    at::Tensor& result = call.results[i];
+    result = std::move(call.values[static_cast<size_t>(slot_of_plan_[i])]);
+    if (result.is_inference() != plan.inference) result = as_inference(result, plan.inference);
+    if (plan.requires_grad && plan.tangent < 0) result.set_requires_grad(true);  // a leaf that the region made
+  }
+}
+
+// Inputs are saved as they were before the region wrote to them, outputs once they have their place in the graph.
+void RegionExecutable::attach_node(Call& call) const {
+  torch::autograd::edge_list edges;
+  edges.reserve(gradient_inputs_.size());
+  for (int primal : gradient_inputs_) edges.push_back(torch::autograd::impl::gradient_edge(call.input(primal)));
+  call.node = make_node<RegionNode>(backward_, std::move(edges), Symbols(call.symbols.begin(), call.symbols.end()));
+  save_before_outputs(call);
+  for (const TangentOf& of : tangents_) {
+    if (of.plan >= 0)
+      torch::autograd::set_history(call.results[static_cast<size_t>(of.plan)], NodePtr(call.node));
+    else if (of.mutation >= 0)
+      torch::autograd::set_history(call.values[static_cast<size_t>(mutations_[static_cast<size_t>(of.mutation)].slot)],
+                                   NodePtr(call.node));
+    else
+      call.node->add_input_metadata(torch::autograd::Node::undefined_input());
+  }
+  for (size_t i = 0; i < saved_.size(); ++i)
+    if (saved_[i].kind == SavedFrom::Kind::Output)
+      call.node->save(i, call.results[static_cast<size_t>(saved_[i].index)], /*is_output=*/true);
+}
+
+void RegionExecutable::save_before_outputs(Call& call) const {
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    const SavedFrom& from = saved_[i];
+    if (from.kind == SavedFrom::Kind::Output) continue;
+    const at::Tensor& value =
+        from.kind == SavedFrom::Kind::Primal ? call.input(from.index) : call.values[static_cast<size_t>(from.index)];
+    if (from.copy) {
+      call.node->save(i, value.detach().clone(), false);
+      continue;
+    }
+    if (from.version_of >= 0) share_version(value, call.input(from.version_of));
+    if (from.version_of_plan >= 0) share_version(value, call.results[static_cast<size_t>(from.version_of_plan)]);
+    call.node->save(i, value, false);
+  }
+}
+
+void RegionExecutable::write_back(Call& call) const {
+  for (const Mutation& mutation : mutations_) {
+    const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
+    c10::AutoGradMode mode(!mutation.no_grad && (flows || c10::GradMode::is_enabled()));
+    call.input(mutation.input).copy_(call.values[static_cast<size_t>(mutation.slot)]);
+  }
+}
+
+void RegionExecutable::deliver(Call& call, PyObject** outputs) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const OutputPlan& plan = outputs_[i];
+    if (plan.aliasing == Aliasing::ViewOfInput)
+      call.results[i] = make_view(call.input(plan.of), plan, call.symbols);
+    else if (plan.aliasing == Aliasing::ViewOfOutput)
+      call.results[i] = make_view(call.results[static_cast<size_t>(plan.of)], plan, call.symbols);
+  }
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const OutputPlan& plan = outputs_[i];
+    outputs[i] = plan.aliasing == Aliasing::Input ? Py_NewRef(call.inputs[plan.of])
+                                                  : wrap_output(std::move(call.results[i]), plan);
+    if (!outputs[i]) throw python_error();
+  }
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,4 +1,6 @@
-// Owns: the process's backends by name. They are registered while modules load and live to the end.
+// Owns: the backends of this process, by name.
+// Must not: choose one for the user.
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -13,30 +15,35 @@ struct Registry {
   std::map<std::string, std::unique_ptr<Backend>> backends;
 };
 
+// Never destroyed: compiled graphs of other static objects may still point into a backend at exit.
 Registry& registry() {
-  static auto* instance = new Registry;  // regions may outlive static destructors
-  return *instance;
+  static auto* registry = new Registry;
+  return *registry;
 }
 
 }  // namespace
 
 void register_backend(std::unique_ptr<Backend> backend) {
-  std::lock_guard lock(registry().mutex);
+  GL_CHECK(backend && !backend->name().empty(), "a backend without a name");
   std::string name = backend->name();
-  const bool added = registry().backends.emplace(name, std::move(backend)).second;
-  GL_CHECK(added, "backend registered twice: " + name);
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
+  bool added = all.backends.try_emplace(name, std::move(backend)).second;
+  GL_CHECK(added, "backend \"" + name + "\" is registered already");
 }
 
 const Backend* find_backend(const std::string& name) {
-  std::lock_guard lock(registry().mutex);
-  auto found = registry().backends.find(name);
-  return found == registry().backends.end() ? nullptr : found->second.get();
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
+  auto found = all.backends.find(name);
+  return found == all.backends.end() ? nullptr : found->second.get();
 }
 
 std::vector<std::string> backend_names() {
-  std::lock_guard lock(registry().mutex);
+  Registry& all = registry();
+  std::lock_guard lock(all.mutex);
   std::vector<std::string> names;
-  for (const auto& [name, backend] : registry().backends) names.push_back(name);
+  for (const auto& [name, backend] : all.backends) names.push_back(name);
   return names;
 }
 

@@ -3,11 +3,15 @@
 #pragma once
 
 #include <complex>
+#include <concepts>
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -38,6 +42,9 @@ struct MemoryFormat { int8_t number; bool operator==(const MemoryFormat&) const 
 struct Arg : std::variant<None, ValueRef, Sym, double, bool, std::complex<double>, std::string, DType, Device, Layout,
                           MemoryFormat, ArgList> {
   using variant::variant;
+  template <std::integral Int>
+    requires(!std::same_as<Int, bool>)
+  Arg(Int value) : variant(Sym(value)) {}  // NOLINT: implicit as for the other alternatives
   bool is_none() const { return std::holds_alternative<None>(*this); }
   const ValueRef* value() const { return std::get_if<ValueRef>(this); }
   const Sym* sym() const { return std::get_if<Sym>(this); }
@@ -49,7 +56,8 @@ class Op {
  public:
   Op() = default;
   explicit Op(std::string_view full_name);
-  std::string_view str() const { return *name_; }
+  std::string_view str() const { return name_ ? std::string_view(*name_) : std::string_view(); }
+  const void* key() const { return name_; }  // for hash tables; null: no operator
   bool operator==(const Op&) const = default;
 
  private:
@@ -80,11 +88,16 @@ struct Node {
   bool must_recompute = false;    // made again in backward by the user's checkpoint
 };
 
+// Nodes come and go through these functions alone. Inputs stand before all calls, whenever they are added.
 class Graph {
  public:
+  Graph() = default;
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
   Node* add_input(std::string name, TensorType type);
   Node* add_call(Op op, ArgList args, std::vector<std::optional<TensorType>> outputs, SourceLine where = {});
-  // Inserts before `position`; used by passes.
+  // Inserts before `position` (a call; null: at the end); used by passes. Source line and flags are the caller's to copy.
   Node* insert_call(Node* position, Op op, ArgList args, std::vector<std::optional<TensorType>> outputs);
   void erase(Node* node);  // precondition: no use of it is left
   void replace_uses(ValueRef from, ValueRef to);
@@ -95,15 +108,22 @@ class Graph {
   ArgList& outputs() { return outputs_; }
   const ArgList& outputs() const { return outputs_; }
   Node* find(int id);
-  std::unique_ptr<Graph> clone() const;
+  std::unique_ptr<Graph> clone() const;  // ids are kept
   const TensorType& type(ValueRef value) const;
 
  private:
   std::list<Node> nodes_;        // program order; addresses are stable
+  std::unordered_map<const Node*, std::list<Node>::iterator> positions_;
   std::vector<Node*> inputs_;
   ArgList outputs_;
   int next_id_ = 0;
+  friend class GraphReader;  // parse(): keeps the ids of the text
+
+  Node* insert(std::list<Node>::iterator before, Node node);
 };
+
+// The same value or the same constant. NaN equals NaN; a double never equals an int.
+bool same(const Arg& a, const Arg& b);
 
 // Calls `visit(ValueRef&)` for each value in the argument, lists included.
 template <class Visit>
@@ -119,8 +139,21 @@ void for_each_value(const Arg& arg, Visit&& visit) {
     for (const Arg& item : *list) for_each_value(item, visit);
 }
 
+class ParseError : public std::runtime_error {
+ public:
+  ParseError(const std::string& message, int line, int column)
+      : std::runtime_error("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + message),
+        line(line), column(column) {}
+  int line, column;  // from 1
+};
+
 std::string print(const Graph& graph);                     // text form, see print.cpp for the grammar
 std::unique_ptr<Graph> parse(std::string_view text);       // throws ParseError with line and column
+// One argument or one node as in print(); for messages.
+std::string print(const Arg& arg);
+std::string print(const Node& node);
+TensorType parse_type(std::string_view text);
+Sym parse_sym(std::string_view text);
 // Empty when well formed, else what is wrong: uses before definitions, missing types, duplicate ids, foreign nodes.
 std::string verify(const Graph& graph);
 

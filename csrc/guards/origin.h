@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/ref.h"
@@ -67,6 +68,10 @@ struct Origin {
   int index = 0;  // Local, Stack, ListItem, TupleItem, Closure
 };
 
+// Keys are compared without running Python code: by identity, or as builtin values (numbers, str, bytes, tuples of those).
+// A dict entry of the same hash that only Python code could compare makes the fetch fail (and every guard on that key too).
+// An InstanceDict fetch may make the dict from inline values, once per object. A member descriptor (Slot) is held strongly.
+//
 // Fetches one step. Returns a new reference; null WITHOUT a Python error when the step does not exist. Runs no Python code.
 using FetchStep = Ref (*)(PyObject* parent, const Origin& step);
 // For kinds whose fetch needs another layer (torch): TensorGrad, and Custom rows by name.
@@ -79,12 +84,14 @@ class OriginTable {
   OriginId child(OriginId parent, OriginKind kind, PyObject* key = nullptr, int index = 0);
   const Origin& at(OriginId id) const { return origins_[static_cast<size_t>(id)]; }
   size_t size() const { return origins_.size(); }
-  // "L['self']._modules['lin'].weight": names of locals come from `code` (may be null).
+  // "L['self'].__dict__['_modules']['lin']": names of locals come from `code` (may be null).
   std::string text(OriginId id, PyCodeObject* code) const;
   Ref fetch(OriginId id, const Roots& roots) const;  // slow path: step by step
 
  private:
+  OriginId intern(Origin origin);
   std::vector<Origin> origins_;
+  std::unordered_map<size_t, std::vector<OriginId>> by_hash_;
 };
 
 }  // namespace graphlift::guards

@@ -1,0 +1,120 @@
+// Owns: see memo.h: running the shortcut, and learning what varies. recorder.cpp makes it.
+#include "guards/memo.h"
+
+#include "cpython/dict_version.h"
+#include "guards/recorder.h"
+
+namespace graphlift::guards {
+
+namespace {
+
+// Two changes within this many checks: it varies.
+constexpr uint32_t kWindow = 16;
+// So many misses without a hit in between: walk plainly for a while, recording costs more than it gives.
+constexpr int kMissLimit = 8;
+constexpr int kPause = 256;
+
+// Tag of a dict's or a type's contents; 0: it has none.
+uint64_t contents_tag(PyObject* object) {
+  if (PyDict_Check(object)) {
+    const uint64_t* address = cpython::dict_version_address(object);
+    return address ? *address : 0;
+  }
+  return PyType_Check(object) ? cpython::type_version(reinterpret_cast<PyTypeObject*>(object)) : 0;
+}
+
+void note_change(uint32_t clock, uint32_t* last, bool* varies) {
+  if (*last != 0 && clock - *last <= kWindow) *varies = true;
+  *last = clock;
+}
+
+}  // namespace
+
+Memo::Memo(const Plan& plan) : slots_(plan.nodes.size(), nullptr), history_(plan.nodes.size()) {}
+
+bool Memo::words_hold(const Action& action) const {
+  const Word* const last = words_.data() + action.last;
+  for (const Word* word = words_.data() + action.first; word != last; ++word)
+    if (*word->address != word->value) return false;
+  return true;
+}
+
+Outcome Memo::run_actions(const Plan& plan, const Roots& roots, Ref* owned, Failure* failure) {
+  for (const Action& action : actions_) {
+    if (action.op == Op::Words) {
+      if (!words_hold(action)) return Outcome::Miss;
+      continue;
+    }
+    if (action.op == Op::TypeTag) {
+      const TypeTag& tag = type_tags_[static_cast<size_t>(action.first)];
+      if (*tag.address != tag.value) return Outcome::Miss;
+      continue;
+    }
+    if (action.op == Op::Check) {
+      const Check& check = plan.checks[static_cast<size_t>(action.first)];
+      if (check.run(check, slots_[static_cast<size_t>(check.node)])) continue;
+      *failure = {Failure::Part::Check, action.first};
+      return Outcome::Fail;
+    }
+    const Node& node = plan.nodes[static_cast<size_t>(action.first)];
+    PyObject* parent = node.parent < 0 ? nullptr : slots_[static_cast<size_t>(node.parent)];
+    PyObject*& slot = slots_[static_cast<size_t>(action.first)];
+    PyObject* object = fetch_node(node, roots, parent, owned);
+    if (action.op == Op::Missing) {
+      if (object || !really_missing(node, parent)) return Outcome::Miss;
+    } else if (action.op == Op::FetchSame) {
+      if (object != slot) return Outcome::Miss;
+    } else {
+      if (!object) return Outcome::Miss;
+      slot = object;
+    }
+  }
+  return Outcome::Hit;
+}
+
+Outcome Memo::run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* owned, Failure* failure) {
+  ++clock_;
+  const Outcome outcome = run_actions(plan, roots, owned, failure);
+  if (outcome != Outcome::Hit) return outcome;
+  for (int32_t i : leaf_nodes_)
+    if (!run_leaves(plan, plan.nodes[static_cast<size_t>(i)], slots_[static_cast<size_t>(i)], symbols, failure))
+      return Outcome::Fail;
+  for (int32_t i : pairs_) {
+    if (run_pair(plan.pairs[static_cast<size_t>(i)], slots_.data())) continue;
+    *failure = {Failure::Part::Pair, i};
+    return Outcome::Fail;
+  }
+  misses_in_row_ = 0;
+  return Outcome::Hit;
+}
+
+void Memo::count_walk() {
+  ++clock_;
+  if (pause_ > 0) --pause_;
+}
+
+void Memo::note_changes(const Plan& plan, const std::vector<PyObject*>& walked) {
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    History& history = history_[i];
+    if (walked[i] != slots_[i]) {
+      note_change(clock_, &history.object_changed, &history.varies);
+    } else if (history.contents != 0 && contents_tag(walked[i]) != history.contents) {
+      note_change(clock_, &history.contents_changed, &history.contents_vary);
+    }
+  }
+}
+
+void Memo::record(const Plan& plan, std::vector<PyObject*>* walked) {
+  if (ready_) {
+    note_changes(plan, *walked);
+    if (++misses_in_row_ > kMissLimit) {
+      misses_in_row_ = 0;
+      pause_ = kPause;
+    }
+  }
+  slots_.swap(*walked);
+  Recorder(plan, this).record();
+  ready_ = true;
+}
+
+}  // namespace graphlift::guards

@@ -10,7 +10,6 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && echo $$p && break; done)
 RUN = $(VENV)/bin/python
 CPP = $(shell git ls-files 'csrc/*.cpp' 'csrc/*.h' 'backends/*.cpp' 'backends/*.h' 'tests/cpp/*.cpp' 'tests/cpp/*.h' 'cmake/*.h')
-export GRAPHLIFT_BUILD_TESTS ?= 0
 
 .PHONY: demo test build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
 

@@ -1,33 +1,13 @@
-"""The tests of the user's side run against the built graphlift._C; against a double where it is not built, or on demand
-(GRAPHLIFT_DOUBLE=1).
-"""
+"""The tests of the user's side: native_choice.py says what they run against."""
 
 import importlib
-import os
 import sys
 from pathlib import Path
 
 import pytest
-import torch  # noqa: F401  (before graphlift._C)
 
 sys.path.insert(0, str(Path(__file__).parent))
-
-
-def _use_double():
-    for name in [name for name in sys.modules if name.split(".")[0] == "graphlift"]:
-        del sys.modules[name]
-    importlib.import_module("native_double").install()
-
-
-if os.environ.get("GRAPHLIFT_DOUBLE") == "1":
-    _use_double()
-else:
-    try:
-        importlib.import_module("graphlift")
-    except ImportError as error:
-        if "_C" not in str(error):
-            raise
-        _use_double()
+importlib.import_module("native_choice")
 
 
 @pytest.fixture

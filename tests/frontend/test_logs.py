@@ -55,7 +55,7 @@ def test_format():
 )
 def test_environment(environment, shown):
     program = (
-        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import conftest\n"
+        f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import build_folder, native_choice\n"
         "import graphlift\n"
         "from graphlift import logs\n"
         "for artifact in logs.ARTIFACTS: logs.emit(artifact, 'text')\n"

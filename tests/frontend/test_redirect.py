@@ -93,7 +93,7 @@ def run(*arguments, cwd=None):
     """python -m graphlift, with graphlift._C or the double."""
     here = os.path.dirname(__file__)
     boot = (
-        f"import sys; sys.path[:0] = [{here!r}]; import conftest; del sys.path[:1]\n"
+        f"import sys; sys.path[:0] = [{here!r}]; import build_folder, native_choice; del sys.path[:1]\n"
         "sys.path.insert(0, '')\n"
         "from graphlift.__main__ import main; main(sys.argv[1:])"
     )

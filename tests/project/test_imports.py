@@ -12,7 +12,7 @@ HEAVY = ("sympy", "torch._dynamo", "torch._inductor")
 USE = """
 import os, sys
 sys.path[:0] = [{tests!r}]
-import conftest
+import build_folder
 import torch
 before = set(sys.modules)
 import graphlift
@@ -41,7 +41,7 @@ print("LOADED", *[name for name in {heavy!r} if name in loaded])
 TIME = """
 import sys
 sys.path[:0] = [{tests!r}]
-import conftest
+import build_folder
 import torch
 import time
 start = time.perf_counter()

@@ -23,8 +23,8 @@ struct Roots {
 
 // KIND(name, "text in guards' printouts; {} is the parent, [] the key or index")
 #define GRAPHLIFT_ORIGINS(KIND)                                                                        \
-  KIND(Local, "L[]")                      /* roots: index into locals */                               \
-  KIND(Stack, "S[]")                      /* index into the value stack */                             \
+  KIND(Local, "L[[]]")                    /* roots: index into locals */                               \
+  KIND(Stack, "S[[]]")                    /* index into the value stack */                             \
   KIND(Globals, "G")                      /* the frame's globals dict */                               \
   KIND(Builtins, "B")                                                                                  \
   KIND(Function, "F")                     /* the frame's function object */                            \

@@ -1,0 +1,108 @@
+// Owns: rows of random operators. Must not: know how numbers are drawn.
+#include "ops/factories.h"
+#include "ops/family.h"
+#include "ops/iterator.h"
+#include "ops/results.h"
+
+namespace graphlift::ops {
+namespace {
+
+using ir::DType;
+using ir::Sym;
+using ir::TensorType;
+
+bool of_sizes(ShapeCall& call) { return give_sizes(call, call.syms(0), 1, call.default_dtype); }
+bool of_sizes_generator(ShapeCall& call) { return give_sizes(call, call.syms(0), 2, call.default_dtype); }
+bool integers_below(ShapeCall& call) { return give_sizes(call, call.syms(1), 2, DType::int64); }
+bool integers_below_generator(ShapeCall& call) { return give_sizes(call, call.syms(1), 3, DType::int64); }
+bool integers_between(ShapeCall& call) { return give_sizes(call, call.syms(2), 3, DType::int64); }
+bool integers_between_generator(ShapeCall& call) { return give_sizes(call, call.syms(2), 4, DType::int64); }
+bool permutation(ShapeCall& call) { return give_sizes(call, {call.sym(0)}, 1, DType::int64); }
+bool permutation_generator(ShapeCall& call) { return give_sizes(call, {call.sym(0)}, 2, DType::int64); }
+bool like(ShapeCall& call) { return give_like(call, 1); }
+bool integers_like(ShapeCall& call) { return give_like(call, 2); }
+bool integers_like_between(ShapeCall& call) { return give_like(call, 3); }
+
+bool self_itself(ShapeCall& call) { return give(call, call.tensor(0)); }
+bool preserved(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
+template <size_t I>
+bool contiguous_as(ShapeCall& call) {
+  return give_contiguous(call, call.tensor(I), call.tensor(I).sizes);
+}
+
+bool normal_of_two(ShapeCall& call) {
+  auto sizes = broadcast(call.env, call.tensor(0).sizes, call.tensor(1).sizes);
+  return sizes && give_contiguous(call, call.tensor(0), *sizes);
+}
+
+bool multinomial(ShapeCall& call) {
+  TensorType type = call.tensor(0);
+  if (type.rank() < 1 || type.rank() > 2) return false;
+  type.sizes.back() = call.sym(1);
+  return give_contiguous(call, DType::int64, type.device, type.sizes);
+}
+
+bool dropout(ShapeCall& call) {
+  const TensorType& input = call.tensor(0);
+  if (!ir::is_floating(input.dtype) && !ir::is_complex(input.dtype)) return false;
+  return give_preserved(call, input, input.dtype) && give_preserved(call, input, DType::bool_);
+}
+
+bool dropout_backward(ShapeCall& call) {
+  const TensorType* operands[] = {&call.tensor(0), &call.tensor(1)};
+  auto placement = iterate(call.env, operands);
+  if (!placement) return false;
+  return give(call, operands[0]->dtype, operands[0]->device, placement->sizes, placement->strides);
+}
+
+constexpr OpRow kRows[] = {
+    GL_OP("rand", "default", of_sizes),
+    GL_OP("rand", "generator", of_sizes_generator),
+    GL_OP("randn", "default", of_sizes),
+    GL_OP("randn", "generator", of_sizes_generator),
+    GL_OP("randint", "default", integers_below),
+    GL_OP("randint", "generator", integers_below_generator),
+    GL_OP("randint", "low", integers_between),
+    GL_OP("randint", "low_generator", integers_between_generator),
+    GL_OP("randperm", "default", permutation),
+    GL_OP("randperm", "generator", permutation_generator),
+    GL_OP("rand_like", "default", like),
+    GL_OP("randn_like", "default", like),
+    GL_OP("randint_like", "default", integers_like),
+    GL_OP("randint_like", "low_dtype", integers_like_between),
+    GL_OP("bernoulli", "default", contiguous_as<0>),
+    GL_OP("bernoulli", "p", contiguous_as<0>),
+    GL_OP("bernoulli", "Tensor", preserved),
+    GL_OP("bernoulli_", "float", self_itself),
+    GL_OP("bernoulli_", "Tensor", self_itself),
+    GL_OP("uniform", "default", preserved),
+    GL_OP("uniform_", "default", self_itself),
+    GL_OP("normal_", "default", self_itself),
+    GL_OP("normal_functional", "default", preserved),
+    GL_OP("normal", "Tensor_float", contiguous_as<0>),
+    GL_OP("normal", "float_Tensor", contiguous_as<1>),
+    GL_OP("normal", "Tensor_Tensor", normal_of_two),
+    GL_OP("exponential", "default", preserved),
+    GL_OP("exponential_", "default", self_itself),
+    GL_OP("log_normal", "default", preserved),
+    GL_OP("log_normal_", "default", self_itself),
+    GL_OP("cauchy", "default", preserved),
+    GL_OP("cauchy_", "default", self_itself),
+    GL_OP("geometric", "default", preserved),
+    GL_OP("geometric_", "default", self_itself),
+    GL_OP("random", "default", preserved),
+    GL_OP("random", "from", preserved),
+    GL_OP("random", "to", preserved),
+    GL_OP("random_", "default", self_itself),
+    GL_OP("random_", "from", self_itself),
+    GL_OP("random_", "to", self_itself),
+    GL_OP("multinomial", "default", multinomial),
+    GL_OP("native_dropout", "default", dropout),
+    GL_OP("native_dropout_backward", "default", dropout_backward),
+};
+
+}  // namespace
+
+std::span<const OpRow> random_rows() { return kRows; }
+
+}  // namespace graphlift::ops

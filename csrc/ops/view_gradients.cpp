@@ -1,0 +1,61 @@
+// Owns: rows of gradients of views, and of the functional forms of writing into a view. Must not: hold views.
+#include "ops/family.h"
+#include "ops/iterator.h"
+#include "ops/results.h"
+#include "ops/views.h"
+
+namespace graphlift::ops {
+namespace {
+
+using ir::Dims;
+using ir::Sym;
+using ir::TensorType;
+
+// grad, input_sizes, ...: zeros with the gradient written into them.
+bool zeros_of_sizes(ShapeCall& call) { return give_contiguous(call, call.tensor(0), call.syms(1)); }
+
+// self, src, ...: self's sizes and strides, also where self has gaps.
+bool give_self(ShapeCall& call) { return give(call, call.tensor(0)); }
+
+bool holds(ShapeCall& call, const TensorType& view) {
+  return view.device == call.tensor(1).device && equal(call.env, view.sizes, call.tensor(1).sizes);
+}
+
+bool slice_scatter(ShapeCall& call) {
+  TensorType view = call.tensor(0);
+  if (!slice(call, view, 2)) return false;
+  auto sizes = broadcast(call.env, view.sizes, call.tensor(1).sizes);
+  return sizes && equal(call.env, *sizes, view.sizes) && give_self(call);
+}
+
+bool select_scatter(ShapeCall& call) {
+  TensorType view = call.tensor(0);
+  return select(call.env, view, call.integer(2), call.sym(3)) && holds(call, view) && give_self(call);
+}
+
+bool diagonal_scatter(ShapeCall& call) {
+  TensorType view = call.tensor(0);
+  return diagonal(call.env, view, call.integer(2), call.integer(3), call.integer(4)) && holds(call, view) &&
+         give_self(call);
+}
+
+bool as_strided_scatter(ShapeCall& call) {
+  return equal(call.env, call.syms(2), call.tensor(1).sizes) && give_self(call);
+}
+
+constexpr OpRow kRows[] = {
+    GL_OP("slice_backward", "default", zeros_of_sizes),
+    GL_OP("select_backward", "default", zeros_of_sizes),
+    GL_OP("diagonal_backward", "default", zeros_of_sizes),
+    GL_OP("unfold_backward", "default", zeros_of_sizes),
+    GL_OP("slice_scatter", "default", slice_scatter),
+    GL_OP("select_scatter", "default", select_scatter),
+    GL_OP("diagonal_scatter", "default", diagonal_scatter),
+    GL_OP("as_strided_scatter", "default", as_strided_scatter),
+};
+
+}  // namespace
+
+std::span<const OpRow> view_gradients_rows() { return kRows; }
+
+}  // namespace graphlift::ops

@@ -121,7 +121,7 @@ constexpr Row kRows[] = {
     {GuardKind::Length, length, Operand::None, "len({}) is !, not []"},
     {GuardKind::HasKey, has_key, Operand::Key, "[] is not in {}"},
     {GuardKind::LacksKey, lacks_key, Operand::Key, "[] is in {}"},
-    {GuardKind::KeysAre, keys_are, Operand::Keys, "the keys of {} are not []"},
+    {GuardKind::KeysAre, keys_are, Operand::Keys, "list({}) is !, not []"},
     {GuardKind::SetIs, set_is, Operand::Set, "{} is not []"},
     {GuardKind::Missing, never, Operand::None, "{} exists", Applies::Nothing},
     {GuardKind::CellEmpty, cell_empty, Operand::None, "{} is not empty"},
@@ -169,13 +169,21 @@ void take_elements(PyObject* set, Check* check) {
   std::sort(check->elements.begin(), check->elements.end());
 }
 
+std::string keys_text(PyObject* object) {
+  if (!PyDict_Check(object)) return describe(object);
+  std::vector<PyObject*> keys;
+  Py_ssize_t position = 0;
+  for (PyObject* key; PyDict_Next(object, &position, &key, nullptr);) keys.push_back(key);
+  return cat("(", join(keys, ", ", describe), keys.size() == 1 ? ",)" : ")");
+}
+
 std::string operand_text(const Check& check, const std::string& other) {
   if (check.kind == GuardKind::Length) return std::to_string(check.number);
   if (row_of(check.kind).applies == Applies::TwoNodes) return other;
   if (check.kind == GuardKind::SetIs)
     return cat("{", join(check.elements, ", ", [](const auto& row) { return describe(row.second); }), "}");
   if (check.constant) return describe(check.constant.get());
-  return check.identity.get() ? describe(check.identity.get()) : "an object that is gone";
+  return check.words;
 }
 
 }  // namespace
@@ -188,9 +196,10 @@ Check make_check(const GuardSet::Entry& entry, int32_t node) {
   PyObject* operand = entry.operand.get();
   GL_CHECK(suits(row.operand, operand),
            cat("wrong operand of a guard \"", kWords[static_cast<size_t>(entry.kind)].text, "\": ", describe(operand)));
-  Check check{row.run, entry.kind, node, entry.number, {}, {}, 0, {}};
+  Check check{row.run, entry.kind, node, entry.number, {}, {}, 0, {}, {}};
   if (row.operand == Operand::Type || row.operand == Operand::Object) {
     check.identity = Handle(operand);
+    check.words = describe(operand);
     return check;
   }
   check.constant = entry.operand;
@@ -212,6 +221,7 @@ std::string check_failure(const Check& check, const std::string& origin, const s
   std::string found = describe(object);
   if (check.kind == GuardKind::TypeIs) found = describe(reinterpret_cast<PyObject*>(Py_TYPE(object)));
   if (check.kind == GuardKind::Length) found = std::to_string(raw_length(object));
+  if (check.kind == GuardKind::KeysAre) found = keys_text(object);
   if (found == wanted) found = "another " + found;
   const std::string_view pattern = row_of(check.kind).failure;
   const size_t place = pattern.find('!');

@@ -22,6 +22,7 @@ struct Check {
   Ref constant;         // the other kinds' operand
   Py_hash_t hash = 0;   // HasKey, LacksKey
   std::vector<std::pair<Py_hash_t, PyObject*>> elements;  // SetIs: the operand's, sorted by hash
+  std::string words;    // of the identity, for when it is gone
 };
 
 // Where a check gets its object from.

@@ -47,15 +47,14 @@ class _Stderr(logging.StreamHandler):
 
 
 def set_logs(*names: str, **artifacts: bool) -> None:
-    """Says which artifacts are logged: set_logs("graph_breaks", "guards") or set_logs(graph_breaks=True).
+    """Says which artifacts are logged: set_logs("graph_breaks", "+guards") or set_logs(graph_breaks=True).
 
-    Each call sets all of them anew; set_logs() turns logs off; "all" stands for every artifact.
+    Each call sets all of them anew; set_logs() turns logs off; "all" stands for every artifact; "+name" asks for more detail.
     """
-    wanted = [*names, *(name for name, on in artifacts.items() if on)]
-    known, unknown = _split([*names, *artifacts])
+    _, unknown = _split([*names, *artifacts])
     if unknown:
         raise ValueError(f"unknown log artifact {unknown[0]!r}; valid artifacts: {', '.join(ARTIFACTS)}")
-    known, _ = _split(wanted)
+    known, _ = _split([*names, *(name for name, on in artifacts.items() if on)])
     _turn_on(known)
 
 
@@ -79,20 +78,24 @@ def emit(artifact: str, text: str) -> None:
     _logger.getChild(artifact).debug("%s", text.rstrip("\n"))
 
 
-def _split(names):
-    """Known and unknown names; `all` is every name, a leading + means nothing here."""
-    names = [name.strip().lstrip("+") for name in names]
-    if "all" in names:
-        names = [*ARTIFACTS, *(name for name in names if name != "all")]
-    names = list(dict.fromkeys(name for name in names if name))
-    return [name for name in names if name in ARTIFACTS], [name for name in names if name not in ARTIFACTS]
+def _split(words):
+    """Known artifacts, each with whether detail is wanted, and the words that name none."""
+    known, unknown = {}, []
+    for word in filter(None, (word.strip() for word in words)):
+        name = word.lstrip("+")
+        for artifact in ARTIFACTS if name == "all" else [name]:
+            if artifact in ARTIFACTS:
+                known[artifact] = known.get(artifact, False) or word.startswith("+")
+            else:
+                unknown.append(word)
+    return known, unknown
 
 
-def _turn_on(names):
-    if names and not any(isinstance(handler, _Stderr) for handler in _logger.handlers):
+def _turn_on(known):
+    if known and not any(isinstance(handler, _Stderr) for handler in _logger.handlers):
         handler = _Stderr()
         handler.setFormatter(_Format())
         _logger.addHandler(handler)
     for name in ARTIFACTS:
-        _logger.getChild(name).setLevel(logging.DEBUG if name in names else logging.NOTSET)
-    _C.set_logs(",".join(names))
+        _logger.getChild(name).setLevel(logging.DEBUG if name in known else logging.NOTSET)
+    _C.set_logs(",".join(["-all", *("+" * detail + name for name, detail in known.items())]))

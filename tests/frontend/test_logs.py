@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,18 @@ def test_unknown_artifact_names_the_valid_ones():
         with pytest.raises(ValueError) as caught:
             call()
         assert all(name in str(caught.value) for name in logs.ARTIFACTS)
+
+
+def test_what_the_other_side_is_told(double):
+    graphlift.set_logs("graph_breaks", "+guards", graph=True, bytecode=False)
+    assert double._state["logs"] == "-all,graph_breaks,+guards,graph"
+    graphlift.set_logs()
+    assert double._state["logs"] == "-all"
+
+
+def test_artifacts_are_those_of_the_other_side():
+    header = Path(__file__).parent.parent.parent / "csrc" / "base" / "log.h"
+    assert re.findall(r'ARTIFACT\(\w+, "(\w+)"', header.read_text()) == list(logs.ARTIFACTS)
 
 
 def test_format():

@@ -74,8 +74,8 @@ class DisabledModule(SharedModule):
 class _State:
     """What a shared module has of its own: the plain module, the configuration, the compiled callables.
 
-    The root of a capture is `forward` itself wherever nothing else would run around it: a break in it then is one at the
-    root, behind which capture goes on.
+    The root of a capture is `forward` itself wherever nothing else would run around it: a break in it is then one at
+    the root, behind which capture goes on.
     """
 
     __slots__ = ("call", "config", "forward", "module")

@@ -49,7 +49,7 @@ class _Stderr(logging.StreamHandler):
 def set_logs(*names: str, **artifacts: bool) -> None:
     """Says which artifacts are logged: set_logs("graph_breaks", "+guards") or set_logs(graph_breaks=True).
 
-    Each call sets all of them anew; set_logs() turns logs off; "all" stands for every artifact; "+" asks for more detail.
+    Each call sets all of them anew; set_logs() turns logs off; "all" stands for every artifact, "+" for more detail.
     """
     _, unknown = _split([*names, *artifacts])
     if unknown:

@@ -43,6 +43,7 @@ struct OutputPlan {
   bool differentiable = false;  // receives a gradient from the region's node
   bool inference = false;       // made under inference_mode
   bool detached = false;        // a view made by detach(): shares memory and version, is no view as autograd sees it
+  bool no_history = false;      // a view made while grad mode was off: is_view() and no grad_fn
   bool as_parameter = false;    // class nn.Parameter
   int tangent = -1;             // index among tangents
 };

@@ -128,9 +128,19 @@ bool matches_exception(PyObject* object, PyTypeObject* base) {
   return PyExceptionInstance_Check(object) && PyExceptionClass_Check(reinterpret_cast<PyObject*>(base));
 }
 
+bool is_group(PyObject* exception) {
+  return PyObject_TypeCheck(exception, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup));
+}
+
+// A group is allocated with the tuple of its members: its `args` may hold a list, which is filled too late for that.
 int early_exception(Builder& builder, PyObject* exception) {
-  PyObject* args = reinterpret_cast<PyBaseExceptionObject*>(exception)->args;
   RecipeNode node = instance_of(exception);
+  if (is_group(exception)) {
+    auto* group = reinterpret_cast<PyBaseExceptionGroupObject*>(exception);
+    PyObject* parts[] = {group->msg, group->excs};
+    return builder.nodes_of(parts, &node.children) ? builder.add(std::move(node)) : -1;
+  }
+  PyObject* args = reinterpret_cast<PyBaseExceptionObject*>(exception)->args;
   if (!builder.nodes_of({&PyTuple_GET_ITEM(args, 0), static_cast<size_t>(PyTuple_GET_SIZE(args))}, &node.children))
     return -1;
   return builder.add(std::move(node));
@@ -140,6 +150,8 @@ int early_exception(Builder& builder, PyObject* exception) {
 bool late_exception(Builder& builder, PyObject* exception, int node) {
   std::vector<int> links;
   auto* parts = reinterpret_cast<PyBaseExceptionObject*>(exception);
+  if (is_group(exception) && !add_pair(builder, builder.constant(exception_descriptor("args")), parts->args, &links))
+    return false;
   if (parts->context &&
       !add_pair(builder, builder.constant(exception_descriptor("__context__")), parts->context, &links))
     return false;

@@ -51,7 +51,7 @@ def graph_count():
 
 
 def counters():
-    return {"stats": {"unique_graphs": graph_count()}, "graph_break": {}}
+    return {"graphs": graph_count(), "graph_break": {}}
 
 
 def set_log_sink(sink):

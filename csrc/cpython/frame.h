@@ -11,7 +11,7 @@ namespace graphlift::cpython {
 // A view of one live interpreter frame. Does not own it. Units are code units (two bytes), as in co_code.
 class Frame {
  public:
-  explicit Frame(_PyInterpreterFrame* raw);
+  explicit Frame(_PyInterpreterFrame* raw) : raw_(raw) {}
 
   _PyInterpreterFrame* raw() const { return raw_; }
   PyCodeObject* code() const;
@@ -22,11 +22,13 @@ class Frame {
   int local_count() const;         // nlocalsplus: arguments, locals, cells, free variables
   PyObject** locals() const;       // local_count() slots, owned references or null
   PyObject** stack() const;        // first stack slot
+  int& top() const;                // index into locals() behind the topmost value of the stack
   int depth() const;               // values on the stack
   void set_depth(int depth);       // does not change references
   int position() const;            // unit of the next instruction to execute
   void set_position(int unit);     // the next instruction to execute
   void set_executing(int unit);    // `unit` is being executed: tracebacks and f_lineno show it
+  int executing() const;           // as set by set_executing
   bool is_generator() const;       // the frame lives in a generator, coroutine or async generator
   int line_of(int unit) const;
 
@@ -46,10 +48,15 @@ class LinkFrame {
   void* state_[3];
 };
 
+// The ways to leave a frame. Each consumes it as the evaluator function does, through CPython's (or the chained) evaluator,
+// and returns what that returns. Every frame handed to a FrameHandler (hook.h) ends in exactly one of them.
+
 // Goes on in the default (or chained) evaluator from the frame's locals, stack and position. `raising`: the pending exception
-// was raised by the instruction at the position set with set_executing(). Consumes the frame as the evaluator function does.
+// was raised by the instruction set with set_executing(); the frame's handlers get it, or it leaves with a traceback entry.
 PyObject* leave_to_default(Frame frame, bool raising);
 // Leaves through a return instruction at `unit` (RETURN_VALUE, RETURN_CONST, YIELD_VALUE) with `value`. Steals value.
 PyObject* leave_by_return(Frame frame, PyObject* value, int unit);
+// Leaves with the pending exception and runs no handler of the frame. Its stack is dropped.
+PyObject* leave_unwinding(Frame frame);
 
 }  // namespace graphlift::cpython

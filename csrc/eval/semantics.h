@@ -15,6 +15,8 @@ enum class Step {
   Stop,  // leave the frame as it is before this instruction; run() returns Exit::Stopped
 };
 
+enum UnaryOp : int { kPositive = '+', kNegative = '-', kInvert = '~' };
+
 class Semantics {
  public:
   virtual ~Semantics() = default;
@@ -67,6 +69,8 @@ class Semantics {
   // --- iteration and containers --------------------------------------------------------------------------------------
   virtual Ref iterate(PyObject* iterable);
   virtual Ref next(PyObject* iterator);  // null without error: exhausted
+  // One step of `yield from`: 1: *result is what the iterator yielded; 0: what it returned; -1: an exception is set.
+  virtual int send(PyObject* iterator, PyObject* value, Ref* result);
   // UNPACK_SEQUENCE / UNPACK_EX: fills `out` (before + after values, and a list between them when `star`).
   virtual int unpack(PyObject* iterable, int before, int after, bool star, Ref* out);
   virtual int list_extend(PyObject* list, PyObject* iterable);
@@ -74,6 +78,7 @@ class Semantics {
   virtual int dict_update(PyObject* dict, PyObject* mapping);
   virtual int dict_merge(PyObject* dict, PyObject* mapping, PyObject* callable);  // of a call: duplicate keys raise
   virtual Ref format(PyObject* value, int conversion, PyObject* spec_or_null);    // conversion: 0, 's', 'r' or 'a'
+  virtual Ref convert(PyObject* value, int conversion);  // 3.13 converts in an instruction of its own
 
   // --- with, match, exceptions ---------------------------------------------------------------------------------------
   virtual Ref load_special(PyObject* object, PyObject* name);  // __enter__/__exit__, bound; looked up on the type

@@ -1,0 +1,79 @@
+// Owns: installing and removing the hook, and its function. All state is guarded by the GIL, except the thread's handler.
+#include "cpython/internal.h"
+
+#include "cpython/hook.h"
+
+namespace graphlift::cpython {
+namespace {
+
+thread_local FrameHandler* handler_of_thread = nullptr;
+int scopes = 0;                           // scopes with a handler, in all threads
+_PyFrameEvalFunction chained = nullptr;   // what was installed before the hook; null: not installed
+
+// A trace or profile function, or a sys.monitoring tool, would see this frame.
+bool observed(PyThreadState* thread, PyCodeObject* code) {
+#if PY_VERSION_HEX >= 0x030c0000
+  if (thread->c_tracefunc || thread->c_profilefunc) return true;
+  for (uint8_t tools : thread->interp->monitors.tools) {
+    if (tools) return true;
+  }
+  if (!code->_co_monitoring) return false;
+  for (uint8_t tools : code->_co_monitoring->local_monitors.tools) {
+    if (tools) return true;
+  }
+  return false;
+#else
+  (void)code;
+  return thread->cframe->use_tracing != 0;
+#endif
+}
+
+PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
+  FrameHandler* handler = handler_of_thread;
+  Frame frame(raw);
+  if (handler && !observed(thread, frame.code())) {
+    bool handled = true;
+    PyObject* result = handler->evaluate(frame, throwing != 0, &handled);
+    if (handled) return result;
+  }
+  return chained ? chained(thread, raw, throwing) : _PyEval_EvalFrameDefault(thread, raw, throwing);
+}
+
+void install() {
+  PyInterpreterState* interpreter = PyInterpreterState_Get();
+  _PyFrameEvalFunction present = _PyInterpreterState_GetEvalFrameFunc(interpreter);
+  if (present == evaluate) return;
+  if (chained && present != _PyEval_EvalFrameDefault) return;  // somebody came on top of the hook and calls it
+  chained = present;
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, evaluate);
+}
+
+void uninstall() {
+  PyInterpreterState* interpreter = PyInterpreterState_Get();
+  if (_PyInterpreterState_GetEvalFrameFunc(interpreter) != evaluate) return;  // somebody on top still needs the hook
+  _PyInterpreterState_SetEvalFrameFunc(interpreter, chained);
+  chained = nullptr;
+}
+
+}  // namespace
+
+HookScope::HookScope(FrameHandler* handler) : before_(handler_of_thread), counted_(handler != nullptr) {
+  if (counted_ && (scopes++ == 0 || !hook_installed())) install();
+  handler_of_thread = handler;
+}
+
+HookScope::~HookScope() {
+  handler_of_thread = before_;
+  if (counted_ && --scopes == 0) uninstall();
+}
+
+FrameHandler* current_handler() { return handler_of_thread; }
+
+bool hook_installed() { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == evaluate; }
+
+PyObject* default_evaluate(Frame frame, bool throwing) {
+  PyThreadState* thread = PyThreadState_Get();
+  return chained ? chained(thread, frame.raw(), throwing) : _PyEval_EvalFrameDefault(thread, frame.raw(), throwing);
+}
+
+}  // namespace graphlift::cpython

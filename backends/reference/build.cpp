@@ -43,7 +43,8 @@ class Builder {
 
   void build() {
     find_last_uses();
-    for (const ir::Node* input : graph_.inputs()) program_.input_slots_.push_back(define({const_cast<ir::Node*>(input), 0}));
+    for (const ir::Node* input : graph_.inputs())
+      program_.input_slots_.push_back(define({const_cast<ir::Node*>(input), 0}));
     for (const ir::Node& node : graph_.nodes()) {
       if (node.kind == ir::NodeKind::Input) continue;
       GL_CHECK(node.kind == ir::NodeKind::Call, "the reference backend runs calls only");
@@ -59,7 +60,8 @@ class Builder {
   // The node after which a value is dead; null for values that outputs hold.
   void find_last_uses() {
     for (const ir::Node& node : graph_.nodes())
-      for (const ir::Arg& arg : node.args) ir::for_each_value(arg, [&](const ir::ValueRef& value) { last_[value] = &node; });
+      for (const ir::Arg& arg : node.args)
+        ir::for_each_value(arg, [&](const ir::ValueRef& value) { last_[value] = &node; });
     for (const ir::Arg& output : graph_.outputs())
       ir::for_each_value(output, [&](const ir::ValueRef& value) { last_[value] = nullptr; });
   }
@@ -125,7 +127,8 @@ class Builder {
       for (Operand& operand : step->operands)
         if (operand.kind == Operand::Kind::Slot && operand.index == index) only = &operand, ++uses;
       for (const Operand& operand : step->operands)
-        if (operand.kind == Operand::Kind::Computed) uses += uses_in(program_.computed_[static_cast<size_t>(operand.index)].arg, index);
+        if (operand.kind == Operand::Kind::Computed)
+          uses += uses_in(program_.computed_[static_cast<size_t>(operand.index)].arg, index);
       if (uses == 1 && only)
         only->kind = Operand::Kind::LastSlot;
       else

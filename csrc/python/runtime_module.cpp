@@ -30,8 +30,8 @@ Aliasing aliasing_of(const std::string& name) {
   throw py::value_error("unknown aliasing " + name);
 }
 
-// The type of an output is that of a node in the graph, named by its position among the joint graph's outputs ("value"), or
-// given for views: "like", the text of a graph with one input of that type.
+// The type of an output is that of a node in the graph, named by its position among the joint graph's outputs
+// ("value"), or given for views: "like", the text of a graph with one input of that type.
 OutputPlan output_plan(const py::dict& fields, const ir::Graph& joint, int* next_value) {
   OutputPlan plan;
   std::string aliasing = "fresh";
@@ -42,6 +42,7 @@ OutputPlan output_plan(const py::dict& fields, const ir::Graph& joint, int* next
   read(fields, "differentiable", &plan.differentiable);
   read(fields, "inference", &plan.inference);
   read(fields, "detached", &plan.detached);
+  read(fields, "no_history", &plan.no_history);
   read(fields, "as_parameter", &plan.as_parameter);
   read(fields, "tangent", &plan.tangent);
   if (plan.aliasing != Aliasing::Input) {

@@ -13,15 +13,16 @@ namespace graphlift::torch_layer {
 namespace {
 
 constexpr const char* kNoDoubleBackward =
-    "graphlift: a compiled region was differentiated twice (create_graph=True), which it does not support. Run this part in "
+    "graphlift: a compiled region was differentiated twice (create_graph=True), which it does not support. Run this "
+    "part in "
     "eager mode: mark the function with @graphlift.disable, or call it outside of graphlift.compile.";
 
 int64_t value_of(const ir::Sym& sym, std::span<const int64_t> symbols) {
   return sym.is_constant() ? sym.constant() : sym.eval(symbols);
 }
 
-// Gradients of gradients: first order results are there to use, and an attempt to go through them says what to do. The node
-// keeps the edges of the real one, so that the engine does not leave it out as leading nowhere.
+// Gradients of gradients: first order results are there to use, and an attempt to go through them says what to do. The
+// node keeps the edges of the real one, so that the engine does not leave it out as leading nowhere.
 void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd::edge_list edges) {
   const NodePtr error = make_node<torch::autograd::Error>(kNoDoubleBackward, std::move(edges));
   for (at::Tensor& gradient : *gradients) {
@@ -65,7 +66,8 @@ at::Tensor BackwardProgram::as_recorded(at::Tensor tangent, size_t index, std::s
   return at::empty_strided(tangent.sizes(), strides, tangent.options()).copy_(tangent);
 }
 
-std::vector<at::Tensor> BackwardProgram::run(c10::SmallVectorImpl<at::Tensor>& inputs, std::vector<at::Tensor>&& tangents,
+std::vector<at::Tensor> BackwardProgram::run(c10::SmallVectorImpl<at::Tensor>& inputs,
+                                             std::vector<at::Tensor>&& tangents,
                                              std::span<const int64_t> symbols) const {
   BelowAutograd guard;
   bool complete = true;

@@ -28,7 +28,8 @@ struct BelowAutograd {
 
 using Symbols = c10::SmallVector<int64_t, 4>;
 
-// The backward of one region. Immutable to its users; variants for undefined tangents are compiled when they are first met.
+// The backward of one region. Immutable to its users; variants for undefined tangents are compiled when they are first
+// met.
 class BackwardProgram {
  public:
   // `graph`: inputs are `saved` values, then tangents; outputs are gradients.

@@ -1,6 +1,9 @@
 // Owns: see convert.h.
 #include "torch/convert.h"
 
+#include <ATen/ScalarOps.h>
+#include <c10/core/InferenceMode.h>
+
 #include <string>
 
 #include "base/error.h"
@@ -24,11 +27,25 @@ const c10::Type& without_optional(const c10::Type& type) {
   return *bare;
 }
 
+// A number where the schema wants a tensor takes part in type promotion as Python's numbers do.
+IValue wrapped_number(const IValue& number) {
+  c10::InferenceMode plain(false);
+  at::Tensor tensor = c10::scalar_to_tensor(number.toScalar());
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
 class ToIValue {
  public:
   ToIValue(ValueReader value, std::span<const int64_t> symbols) : value_(value), symbols_(symbols) {}
 
   IValue convert(const ir::Arg& arg, const c10::Type& type) const {
+    IValue value = plain(arg, type);
+    return value.isScalar() && without_optional(type).kind() == TypeKind::TensorType ? wrapped_number(value) : value;
+  }
+
+ private:
+  IValue plain(const ir::Arg& arg, const c10::Type& type) const {
     const c10::Type& bare = without_optional(type);
     return std::visit(
         Overload{
@@ -51,7 +68,6 @@ class ToIValue {
         static_cast<const ir::Arg::variant&>(arg));
   }
 
- private:
   template <class Element, class Read>
   IValue typed_list(const ir::ArgList& list, Read&& read) const {
     c10::List<Element> result;

@@ -45,6 +45,14 @@ void check_plans(const Traced& traced) {
   }
 }
 
+// Outputs that require a gradient and pass it to nobody still belong to a node.
+std::unique_ptr<ir::Graph> without_gradients(const ir::Graph& joint, size_t primals) {
+  auto graph = std::make_unique<ir::Graph>();
+  for (size_t i = primals; i < joint.inputs().size(); ++i)
+    graph->add_input(joint.inputs()[i]->input_name, joint.type({joint.inputs()[i], 0}));
+  return graph;
+}
+
 void collect_symbols(const ir::Arg& arg, std::vector<ir::SymbolId>* out) {
   if (const ir::Sym* sym = arg.sym()) sym->collect(out);
   if (const ir::ArgList* list = arg.list())
@@ -86,8 +94,9 @@ RegionExecutable::RegionExecutable(Traced traced, const backend::Backend& backen
   drop_dead_calls(forward_graph_.get());
   slots_ = forward_graph_->outputs().size();
   find_copies();
-  if (traced.gradients > 0 && parts.backward) {
+  if (traced.tangents > 0) {
     plan_saved(saved);
+    if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
     register_node_class();
     backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, backend);
   }
@@ -123,7 +132,8 @@ void RegionExecutable::index_gradients() {
   for (int input : gradient_inputs_) GL_CHECK(input >= 0, "a gradient of no input");
 }
 
-// A fresh output, or the new value of an input, that only looks at memory of an input or of a constant, or is another's twin.
+// A fresh output, or the new value of an input, that only looks at memory of an input or of a constant, or is another's
+// twin.
 void RegionExecutable::find_copies() {
   const auto& values = forward_graph_->outputs();
   std::vector<int> own;

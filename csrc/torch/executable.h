@@ -49,7 +49,7 @@ class RegionExecutable final : public Executable {
   struct SavedFrom {
     enum class Kind : uint8_t { Primal, Output, Extra };
     Kind kind;
-    int index;               // primal; plan; slot
+    int index;                 // primal; plan; slot
     int version_of = -1;       // Extra: a view of this primal, whose changes in place are to be seen
     int version_of_plan = -1;  // Extra: a view of this fresh output, likewise
     bool copy = false;         // the region itself writes to the memory that it is in
@@ -75,13 +75,13 @@ class RegionExecutable final : public Executable {
 
   std::vector<InputPlan> inputs_;
   std::vector<OutputPlan> outputs_;
-  std::vector<int> slot_of_plan_;      // -1: has no value of its own
-  std::vector<int> copies_;            // slots whose value shares memory that must not be handed out: an input's, a constant's
+  std::vector<int> slot_of_plan_;  // -1: has no value of its own
+  std::vector<int> copies_;  // slots whose value shares memory that must not be handed out: an input's, a constant's
   std::vector<Mutation> mutations_;
   std::vector<SavedFrom> saved_;
   std::vector<TangentOf> tangents_;
-  std::vector<int> gradient_inputs_;   // primal per gradient
-  size_t slots_ = 0;                   // outputs of the forward graph
+  std::vector<int> gradient_inputs_;  // primal per gradient
+  size_t slots_ = 0;                  // outputs of the forward graph
   size_t symbol_count_ = 0;
   std::unique_ptr<ir::Graph> forward_graph_;
   std::unique_ptr<backend::CompiledGraph> forward_;

@@ -28,7 +28,8 @@ bool find_permutation(const at::Tensor& tensor, const Geometry& geometry, c10::S
   for (size_t i = 0; i < geometry.sizes.size(); ++i) {
     int64_t found = -1;
     for (int64_t d = 0; d < rank && found < 0; ++d)
-      if (!taken[static_cast<size_t>(d)] && tensor.size(d) == geometry.sizes[i] && tensor.stride(d) == geometry.strides[i])
+      if (!taken[static_cast<size_t>(d)] && tensor.size(d) == geometry.sizes[i] &&
+          tensor.stride(d) == geometry.strides[i])
         found = d;
     if (found < 0) return false;
     taken[static_cast<size_t>(found)] = true;
@@ -70,7 +71,8 @@ at::Tensor view_as(const at::Tensor& base, const Geometry& geometry) {
 
 }  // namespace
 
-Geometry::Geometry(const ir::TensorType& type, std::span<const int64_t> symbols) : offset(value_of(type.offset, symbols)) {
+Geometry::Geometry(const ir::TensorType& type, std::span<const int64_t> symbols)
+    : offset(value_of(type.offset, symbols)) {
   for (const ir::Sym& size : type.sizes) sizes.push_back(value_of(size, symbols));
   for (const ir::Sym& stride : type.strides) strides.push_back(value_of(stride, symbols));
 }
@@ -83,15 +85,18 @@ at::Tensor make_view(const at::Tensor& base, const OutputPlan& plan, std::span<c
     if (plan.requires_grad) view.set_requires_grad(true);
     return view;
   }
-  // Whether history is kept is what was seen in eager, for the region may switch grad mode inside.
-  c10::AutoGradMode mode(base.requires_grad() ? plan.requires_grad : c10::GradMode::is_enabled());
+  // Whether history is kept is what was seen in eager, for the region may switch grad mode inside. A view of a base
+  // that requires a gradient claims to require one itself, even without history.
+  const bool history = plan.requires_grad && !plan.no_history;
+  c10::AutoGradMode mode(base.requires_grad() ? history : c10::GradMode::is_enabled());
   return view_as(with_dtype(base, to_torch(plan.type.dtype)), geometry);
 }
 
 at::Tensor as_inference(const at::Tensor& tensor, bool inference) {
   c10::InferenceMode mode(inference);
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  at::Tensor result = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor.storage()), impl.key_set(), impl.dtype());
+  at::Tensor result =
+      at::detail::make_tensor<c10::TensorImpl>(c10::Storage(tensor.storage()), impl.key_set(), impl.dtype());
   result.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
   return result;
 }

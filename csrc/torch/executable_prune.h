@@ -12,9 +12,9 @@ namespace graphlift::torch_layer {
 // Erases calls that no output depends on. Calls that draw random numbers stay.
 void drop_dead_calls(ir::Graph* graph);
 
-// `backward`: inputs are saved values, then tangents. The same graph for the case that the tangents with defined[i] == false are
-// undefined, as torch's engine treats them: what depends on undefined tangents alone is undefined (None among the outputs),
-// sums lose a term, and elsewhere zeros stand in. The inputs stay as they are.
+// `backward`: inputs are saved values, then tangents. The same graph for the case that the tangents with defined[i] ==
+// false are undefined, as torch's engine treats them: what depends on undefined tangents alone is undefined (None among
+// the outputs), sums lose a term, and elsewhere zeros stand in. The inputs stay as they are.
 std::unique_ptr<ir::Graph> without_tangents(const ir::Graph& backward, size_t saved, const std::vector<bool>& defined);
 
 }  // namespace graphlift::torch_layer

@@ -1,4 +1,5 @@
-// Owns: one call of a region: unwrap, compute, attach the node, save, write back, wrap. The order is part of the semantics.
+// Owns: one call of a region: unwrap, compute, attach the node, save, write back, wrap. The order is part of the
+// semantics.
 #include <ATen/ATen.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -34,7 +35,8 @@ struct RegionExecutable::Call {
   std::span<const int64_t> symbols;
   c10::SmallVector<at::Tensor, 8> values;   // the forward graph's outputs
   c10::SmallVector<at::Tensor, 8> results;  // per plan
-  decltype(make_node<RegionNode>(std::shared_ptr<const BackwardProgram>(), torch::autograd::edge_list(), Symbols())) node;
+  decltype(make_node<RegionNode>(std::shared_ptr<const BackwardProgram>(), torch::autograd::edge_list(),
+                                 Symbols())) node;
 
   const at::Tensor& input(int primal) const { return THPVariable_Unpack(inputs[primal]); }
 };

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-runtime = pytest.importorskip("graphlift_runtime")
-
 TYPES = {
     torch.float32: "f32",
     torch.float64: "f64",
@@ -14,6 +12,10 @@ TYPES = {
     torch.complex64: "c64",
     torch.int32: "i32",
 }
+
+
+def _runtime():
+    return pytest.importorskip("graphlift_runtime")
 
 
 def type_text(tensor, grad=None):
@@ -154,7 +156,7 @@ class Region:
     def build(self):
         """The runnable region: called with a list of tensors."""
         text = self.graph.text(*self.results, *self.new_values, *self.gradients)
-        return runtime.build(text, self.inputs, self.outputs, self.constants)
+        return _runtime().build(text, self.inputs, self.outputs, self.constants)
 
 
 @pytest.fixture
@@ -166,4 +168,4 @@ def region():
 @pytest.fixture
 def build():
     """Builds a region from text and plans."""
-    return runtime.build
+    return _runtime().build

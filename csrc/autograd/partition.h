@@ -10,7 +10,10 @@
 namespace graphlift::autograd {
 
 struct PartitionOptions {
-  bool recompute = true;  // false: save everything that backward reads
+  // False: no operator that does work runs again in backward. Views are made again always: they cost nothing, and their base
+  // is what memory pays for.
+  bool recompute = true;
+  const ir::ShapeEnv* shapes = nullptr;  // hints for sizes; null: a symbol counts as 64
 };
 
 struct Partition {
@@ -26,6 +29,13 @@ struct Partition {
 };
 
 // `joint`: inputs are `primals` primals, then tangents; outputs are `forward_outputs` values, then gradients.
+//
+// What is promised of the result, whatever is saved:
+// - Calls with effects or random draws run once, in the order of the joint graph, those recorded in forward in forward.
+// - Calls that depend on tangents, and calls that a checkpoint made again (must_recompute), run in backward. A checkpoint's
+//   random draws are not drawn again: they are the saved ones of its first run, as torch restores the generator for it.
+// - Of forward outputs only those are saved in place of what made them that backward reads in eager too, so that writing into
+//   an output breaks no backward that eager would run.
 Partition partition(const ir::Graph& joint, int primals, int forward_outputs, const PartitionOptions& options = {});
 
 }  // namespace graphlift::autograd

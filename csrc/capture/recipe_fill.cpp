@@ -47,9 +47,13 @@ bool fill_Cell(const Node& node, PyObject* cell, const In& in) {
 
 bool fill_Call(const Node& node, PyObject* object, const In& in) {
   if (node.state.empty()) return true;
-  static PyObject* name = PyUnicode_InternFromString("__setstate__");
+  static PyObject* name = [] {
+    PyObject* made = PyUnicode_InternFromString("__setstate__");
+    GL_CHECK(made, "a name can't be made");
+    return made;
+  }();
   PyObject* args[] = {object, in.at(node.state[0])};
-  return name && Ref::steal(PyObject_VectorcallMethod(name, args, 2, nullptr));
+  return static_cast<bool>(Ref::steal(PyObject_VectorcallMethod(name, args, 2, nullptr)));
 }
 
 // Into the instance dict without a look at the class's __setattr__ or its data descriptors. Where no data descriptor

@@ -7,12 +7,11 @@
 namespace graphlift::capture {
 namespace {
 
-// A method of a C type itself, whatever subclasses override.
-Ref call_own(PyTypeObject* type, const char* name, PyObject* self, PyObject* argument = nullptr) {
+// A method of a C type itself, whatever subclasses override. Held for ever: the type is.
+PyObject* own_method(PyTypeObject* type, const char* name) {
   PyObject* method = PyDict_GetItemString(cpython::type_dict(type), name);
   GL_CHECK(method, std::string("no method ") + name);
-  PyObject* args[] = {self, argument};
-  return Ref::steal(PyObject_Vectorcall(method, args, argument ? 2 : 1, nullptr));
+  return Py_NewRef(method);
 }
 
 // Every class statement gives its class this one deallocator; types defined in C have their own.
@@ -47,10 +46,17 @@ PyTypeObject* deque_type() {
 }
 
 bool refill_deque(PyObject* deque, PyObject* items) {
-  return call_own(deque_type(), "clear", deque) && call_own(deque_type(), "extend", deque, items);
+  static PyObject* clear = own_method(deque_type(), "clear");
+  static PyObject* extend = own_method(deque_type(), "extend");
+  PyObject* args[] = {deque, items};
+  return Ref::steal(PyObject_Vectorcall(clear, args, 1, nullptr)) &&
+         Ref::steal(PyObject_Vectorcall(extend, args, 2, nullptr));
 }
 
-bool clear_ordered_dict(PyObject* dict) { return static_cast<bool>(call_own(&PyODict_Type, "clear", dict)); }
+bool clear_ordered_dict(PyObject* dict) {
+  static PyObject* clear = own_method(&PyODict_Type, "clear");
+  return static_cast<bool>(Ref::steal(PyObject_Vectorcall(clear, &dict, 1, nullptr)));
+}
 
 bool put(PyObject* dict, PyObject* key, PyObject* value) {
   return (PyODict_Check(dict) ? PyODict_SetItem(dict, key, value) : PyDict_SetItem(dict, key, value)) == 0;

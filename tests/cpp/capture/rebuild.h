@@ -1,5 +1,5 @@
-// Owns: what tests of recipes and snapshots share: a namespace of Python, a tracer without torch, a capture with outside
-// objects, and the round trip snapshot -> run. Must not: need a frame or torch.
+// Owns: what tests of recipes and snapshots share: a namespace of Python, a tracer without torch, a capture with
+// outside objects, and the round trip snapshot -> run. Must not: need a frame or torch.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,9 @@ namespace graphlift::capture::test {
 
 class Python {
  public:
-  Python() : globals_(Ref::steal(PyDict_New())) { PyDict_SetItemString(globals(), "__builtins__", PyEval_GetBuiltins()); }
+  Python() : globals_(Ref::steal(PyDict_New())) {
+    PyDict_SetItemString(globals(), "__builtins__", PyEval_GetBuiltins());
+  }
   void run(const std::string& code) {
     Ref result = Ref::steal(PyRun_String(code.c_str(), Py_file_input, globals(), globals()));
     if (!result) PyErr_Print();

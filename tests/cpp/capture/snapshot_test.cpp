@@ -1,5 +1,5 @@
-// Owns: tests of snapshots of fresh objects, one round trip each: take a snapshot, run the recipe, compare structure, content
-// and identity pattern. Effects are in snapshot_effects_test.cpp, random objects in snapshot_random_test.cpp.
+// Owns: tests of snapshots of fresh objects, one round trip each: take a snapshot, run the recipe, compare structure,
+// content and identity pattern. Effects are in snapshot_effects_test.cpp, random objects in snapshot_random_test.cpp.
 #include "rebuild.h"
 
 namespace graphlift::capture::test {
@@ -21,7 +21,8 @@ const Case kCases[] = {
     {"cycle_through_instances", R"(
 class A: pass
 x = A(); b = A(); x.b = b; b.a = x; b.list = [x, b]
-)", "y.b.a is y and y.b.list[1] is y.b"},
+)",
+     "y.b.a is y and y.b.list[1] is y.b"},
     {"deep_list", "x = []\nfor _ in range(3000): x = [x]", "len(y) == 1", false},
     {"dict_order", "x = {'b': 1, 'a': 2}; del x['b']; x['b'] = 3", "list(y) == ['a', 'b']"},
     {"dict_keys", R"(
@@ -29,7 +30,8 @@ import enum
 class Color(enum.Enum): RED = 1
 k = object()
 x = {1: 'a', (1, 'b'): 2, k: 3, Color.RED: 4, None: 5, frozenset([1, 2]): 6}
-)", "y[Color.RED] == 4 and y[(1, 'b')] == 2 and y[frozenset([1, 2])] == 6"},
+)",
+     "y[Color.RED] == 4 and y[(1, 'b')] == 2 and y[frozenset([1, 2])] == 6"},
     {"sets", "x = [{1, 2, 'c'}, frozenset(['a', (1, 2)]), set()]"},
     {"set_of_objects", "o = object(); x = ({o}, o)", "y[1] in y[0]"},
     {"subclasses_of_containers", R"(
@@ -46,18 +48,21 @@ l = L([1, 2]); l.extra = l
 d = D(a=1); d.note = 'n'
 t = tuple.__new__(T, (1, l)); t.attribute = d
 x = [l, d, S([1]), F([2]), t, Q([1, 2, 3], maxlen=4)]
-)", "type(y[0]) is L and y[0].extra is y[0] and y[4].attribute is y[1] and y[5].maxlen == 4"},
+)",
+     "type(y[0]) is L and y[0].extra is y[0] and y[4].attribute is y[1] and y[5].maxlen == 4"},
     {"collections", R"(
 import collections
 o = collections.OrderedDict(a=1, b=[2]); o.move_to_end('a')
 d = collections.defaultdict(list); d['k'].append(1)
 x = [o, d, collections.Counter('hello'), collections.deque([1, [2]], maxlen=2), collections.deque()]
-)", "list(y[0]) == ['b', 'a'] and y[1]['new'] == [] and y[2]['l'] == 2 and y[3].maxlen == 2"},
+)",
+     "list(y[0]) == ['b', 'a'] and y[1]['new'] == [] and y[2]['l'] == 2 and y[3].maxlen == 2"},
     {"named_tuple", R"(
 import collections
 P = collections.namedtuple('P', 'a b')
 x = P(1, [2])
-)", "y.b == [2] and type(y) is P"},
+)",
+     "y.b == [2] and type(y) is P"},
     {"struct_sequence", "import time; x = time.gmtime(0)", "y.tm_year == 1970 and type(y) is time.struct_time"},
     {"dataclass", R"(
 import dataclasses
@@ -70,12 +75,14 @@ class F:
     a: int
     b: object
 x = [D(1), F(2, [3])]
-)", "y[0] == x[0] and y[1].b == [3]"},
+)",
+     "y[0] == x[0] and y[1].b == [3]"},
     {"slots", R"(
 class Base: __slots__ = ('a', '__private')
 class Derived(Base): __slots__ = ('b', '__dict__')
 x = Derived(); x.a = [1]; x.other = x.a
-)", "y.other is y.a and not hasattr(y, 'b')"},
+)",
+     "y.other is y.a and not hasattr(y, 'b')"},
     {"own_attribute_protocol", R"(
 class A:
     def __init__(self): raise RuntimeError('called')
@@ -85,8 +92,10 @@ class A:
 x = object.__new__(A)
 object.__setattr__(x, 'plain', [1])
 object.__getattribute__(x, '__dict__')['hidden'] = 2
-)", "object.__getattribute__(y, '__dict__') == {'plain': [1], 'hidden': 2}", false},
-    {"dict_read_as_such", "class A: pass\na = A(); a.x = 1; d = a.__dict__; x = [d, a]", "y[1].__dict__ is y[0] and y[1].x == 1"},
+)",
+     "object.__getattribute__(y, '__dict__') == {'plain': [1], 'hidden': 2}", false},
+    {"dict_read_as_such", "class A: pass\na = A(); a.x = 1; d = a.__dict__; x = [d, a]",
+     "y[1].__dict__ is y[0] and y[1].x == 1"},
     {"attribute_that_is_no_str", "class A: pass\nx = A(); x.__dict__[1] = 2; x.a = 3", "y.__dict__ == {1: 2, 'a': 3}"},
     {"derived_values", R"(
 class I(int): pass
@@ -98,7 +107,8 @@ class B(bytes): pass
 s = S('text'); s.note = 1
 i = I(5); i.attribute = [i]
 x = [i, s, F(1.5), C(1j), B(b'ab'), I(2 ** 70)]
-)", "y[0].attribute[0] is y[0] and y[1].note == 1"},
+)",
+     "y[0].attribute[0] is y[0] and y[1].note == 1"},
     {"closures", R"(
 def make(start):
     count = start
@@ -111,26 +121,30 @@ def make(start):
     def read(a=(1, [2])): return count
     return add, read
 x = list(make(5)); fresh = x
-)", "y[0](2)[0] == 7 and y[1]() == 7 and x[1]() == 5 and y[0](1)[1] is y[0] and y[0].__doc__ == 'adds'"},
+)",
+     "y[0](2)[0] == 7 and y[1]() == 7 and x[1]() == 5 and y[0](1)[1] is y[0] and y[0].__doc__ == 'adds'"},
     {"function_with_changed_attributes", R"(
 import functools
 def wrapped(a): 'doc'
 def plain(*a): return wrapped(*a)
 x = functools.wraps(wrapped)(plain); x.__defaults__ = (1,); fresh = [plain]; outside = [wrapped, wrapped.__annotations__]
-)", "y.__wrapped__ is wrapped and y.__name__ == 'wrapped' and y.__doc__ == 'doc' and y.__defaults__ == (1,)"},
+)",
+     "y.__wrapped__ is wrapped and y.__name__ == 'wrapped' and y.__doc__ == 'doc' and y.__defaults__ == (1,)"},
     {"empty_cell", R"(
 def make():
     def f(): return later
     if 0: later = 1
     return f
 x = make(); fresh = [x]
-)", "len(y.__closure__) == 1"},
+)",
+     "len(y.__closure__) == 1"},
     {"methods", R"(
 class A:
     def m(self): return self
 a = A(); out = []
 x = [a.m, out.append, out, a, out.__len__, super(A, a), A.m, [].append]
-)", "y[0]() is y[3] and (y[1](5), y[2])[1] == [5] and y[4]() == 1"},
+)",
+     "y[0]() is y[3] and (y[1](5), y[2])[1] == [5] and y[4]() == 1"},
     {"slices", "x = [slice(1, 2), slice([1], None, 2)]"},
     {"exceptions", R"(
 class Mine(ValueError):
@@ -141,19 +155,23 @@ try:
 except Mine as error: x = [error, OSError(2, 'no', 'file'), StopIteration([3]), AttributeError('a', name='n', obj=4),
                            ImportError('i', name='m', path='p'), ExceptionGroup('g', [ValueError(1)]), SystemExit(3),
                            UnicodeDecodeError('utf8', b'abc', 0, 1, 'bad')]
-)", "y[0].__traceback__ is None and y[0].__cause__.args == ('k',) and y[1].filename == 'file' and y[2].value == [3]"
-    " and y[3].name == 'n' and y[4].path == 'p' and str(y[7]) == str(x[7]) and type(y[1]) is FileNotFoundError"},
+)",
+     "y[0].__traceback__ is None and y[0].__cause__.args == ('k',) and y[1].filename == 'file' and y[2].value == [3]"
+     " and y[3].name == 'n' and y[4].path == 'p' and str(y[7]) == str(x[7]) and type(y[1]) is FileNotFoundError"},
     {"weak_reference", "import weakref\nclass A: pass\na = A(); x = [weakref.ref(a), a]", "y[0]() is y[1]"},
     {"dict_views", R"(
 import collections
 d = {'a': 1}; o = collections.OrderedDict(b=[2])
 x = [d.keys(), d.values(), d.items(), d, o.items(), o]
-)", "list(y[0]) == ['a'] and list(y[2]) == [('a', 1)] and (y[3].update(b=2), len(y[1]))[1] == 2 and list(y[4]) == [('b', [2])]"},
+)",
+     "list(y[0]) == ['a'] and list(y[2]) == [('a', 1)] and (y[3].update(b=2), len(y[1]))[1] == 2 and list(y[4]) == "
+     "[('b', [2])]"},
     {"constants", R"(
 import datetime, enum, re, decimal, math
 class Flag(enum.Flag): A = 1; B = 2
 x = [datetime.timedelta(1), Flag.A | Flag.B, re.compile('a'), decimal.Decimal('1.5'), math, math.sin, int, range(3), len, list.append]
-)", "all(a is b for a, b in zip(x, y))"},
+)",
+     "all(a is b for a, b in zip(x, y))"},
     {"fraction", "import fractions; x = fractions.Fraction(1, 3)", "y == x and y is not x"},
 };
 
@@ -166,7 +184,8 @@ TEST_P(Fresh, ComesBackEqual) {
   python.run(GetParam().code);
   Session session;
   session.fresh_functions(python["fresh"]);
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(python["outside"]); ++i) session.outside(PyList_GET_ITEM(python["outside"], i));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(python["outside"]); ++i)
+    session.outside(PyList_GET_ITEM(python["outside"], i));
   Ref made = session.rebuild(python["x"]);
   ASSERT_TRUE(made) << session.taken.unrebuildable << (PyErr_Occurred() ? (PyErr_Print(), "") : "");
   python.set("y", made.get());
@@ -194,7 +213,8 @@ class I:
     def __iter__(self): return self
     def __next__(self): return 1
 x = zip(I())
-)", "zip"},
+)",
+     "zip"},
     {"generator_in_map", "x = map(len, (i for i in []))", "generator"},
     {"weak_reference_to_the_dead", "import weakref\nclass A: pass\nx = weakref.ref(A())", "weakref"},
 };
@@ -212,7 +232,8 @@ TEST_P(Impossible, IsNamed) {
   EXPECT_FALSE(PyErr_Occurred());
 }
 
-INSTANTIATE_TEST_SUITE_P(Objects, Impossible, testing::ValuesIn(kRefused), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Objects, Impossible, testing::ValuesIn(kRefused),
+                         [](const auto& info) { return info.param.name; });
 
 // Iterators go on where they were: the rest of the rebuilt one equals the rest of the original.
 const Case kIterators[] = {
@@ -263,7 +284,8 @@ TEST_P(Iterators, GoOn) {
   EXPECT_TRUE(python.holds("list(y) == list(i)"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Iterators, testing::ValuesIn(kIterators), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Kinds, Iterators, testing::ValuesIn(kIterators),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(Snapshot, PartialsKeepWhatTheyHold) {
   Python python;
@@ -302,7 +324,8 @@ TEST(Snapshot, AConstantRootNeedsNoFetch) {
   Python python;
   python.run("import math; d = vars(math); x = [d]");
   Session session;
-  session.capture.objects.add(python["d"], session.capture.origins().root(guards::OriginKind::Constant, 0, python["d"]));
+  session.capture.objects.add(python["d"],
+                              session.capture.origins().root(guards::OriginKind::Constant, 0, python["d"]));
   Ref made = session.rebuild(python["x"]);
   ASSERT_TRUE(made);
   EXPECT_TRUE(session.taken.fetches.empty());

@@ -1,0 +1,57 @@
+// Owns: the table of known C callables. A row names a callable by its import path and says what may happen in it.
+// Must not: list Python functions (they are entered), or torch's operators (recognized as a whole by torch/objects.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "capture/capture.h"
+
+namespace graphlift::capture {
+
+// One call as a rule sees it. For methods args[0] is the receiver.
+struct CallArgs {
+  PyObject* callable;
+  PyObject* const* args;
+  Py_ssize_t nargs;
+  PyObject* kwnames;
+};
+
+enum CallFlags : uint8_t {
+  kPure = 0,
+  kShallow = 1,       // moves references only: nested outside containers may be among them
+  kMutates = 2,       // may change its first argument
+  kSymbolic = 4,      // takes symbolic ints as they are
+  kAmbient = 8,       // setter of torch's ambient state: run, undone behind the capture, replayed at the region's exit
+};
+
+using CallRule = Ref (*)(Capture& capture, const CallArgs& call);
+
+struct CallableRow {
+  const char* path;  // "builtins.len", "builtins.list.append", "torch._C._set_grad_enabled"
+  uint8_t flags;
+  CallRule rule;     // null: called with prepared arguments
+};
+
+const CallableRow* find_callable(PyObject* callable);  // null: unknown
+std::vector<const CallableRow*> all_callables();       // rows of all families
+// Rows whose path names nothing in this interpreter and torch (for the completeness test).
+std::vector<std::string> unresolved_callables();
+// C types whose instances are immutable: any method of theirs may run.
+bool is_pure_type(PyTypeObject* type);
+// Builtin containers: any method of theirs runs on a shadow.
+bool is_container_type(PyTypeObject* type);
+// Classes in C that may be called with prepared arguments.
+const CallableRow* find_constructor(PyTypeObject* type);
+
+// Calls with arguments as C code may see them, and maps the result back.
+Ref run_prepared(Capture& capture, const CallArgs& call, uint8_t flags);
+
+// Families of rows.
+using Family = std::vector<CallableRow>;
+const Family& builtin_callables();
+const Family& module_callables();
+const Family& torch_callables();
+const Family& constructor_rows();
+
+}  // namespace graphlift::capture

@@ -1,0 +1,337 @@
+// Owns: rows and rules for Python's builtins.
+// Must not: list methods of builtin types (whole types are known, see callables.cpp) except where a rule reads less.
+#include "capture/attributes.h"
+#include "capture/c_calls.h"
+#include "capture/callables.h"
+#include "capture/calls.h"
+#include "capture/containers.h"
+#include "capture/items.h"
+
+namespace graphlift::capture {
+
+using guards::GuardKind;
+
+namespace {
+
+bool arity(const CallArgs& call, Py_ssize_t least, Py_ssize_t most) {
+  return !call.kwnames && call.nargs >= least && call.nargs <= most;
+}
+
+// The plain call raises CPython's own error for a wrong number of arguments.
+Ref wrong_call(const CallArgs& call) {
+  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+}
+
+Ref rule_len(Capture& c, const CallArgs& call) { return arity(call, 1, 1) ? length(c, call.args[0]) : wrong_call(call); }
+
+Ref rule_iter(Capture& c, const CallArgs& call) {
+  return arity(call, 1, 1) ? iterate(c, call.args[0]) : run_prepared(c, call, kShallow);
+}
+
+Ref rule_next(Capture& c, const CallArgs& call) {
+  if (!arity(call, 1, 2)) return wrong_call(call);
+  Ref value = next(c, call.args[0]);
+  if (value || PyErr_Occurred()) return value;
+  if (call.nargs == 2) return Ref::borrow(call.args[1]);
+  PyErr_SetNone(PyExc_StopIteration);
+  return Ref();
+}
+
+Ref rule_getattr(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 3) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  Ref value = get_attr(c, call.args[0], call.args[1]);
+  if (value || call.nargs == 2 || c.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+  PyErr_Clear();
+  return Ref::borrow(call.args[2]);
+}
+
+Ref rule_hasattr(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  Ref value = get_attr(c, call.args[0], call.args[1]);
+  if (value) return Ref::borrow(Py_True);
+  if (c.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return Ref();
+  PyErr_Clear();
+  return Ref::borrow(Py_False);
+}
+
+Ref rule_setattr(Capture& c, const CallArgs& call) {
+  if (!arity(call, 3, 3) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  return set_attr(c, call.args[0], call.args[1], call.args[2]) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_delattr(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  return set_attr(c, call.args[0], call.args[1], nullptr) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_generic_setattr(Capture& c, const CallArgs& call) {
+  if (!arity(call, 3, 3)) return wrong_call(call);
+  return generic_set_attr(c, call.args[0], call.args[1], call.args[2]) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_generic_delattr(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2)) return wrong_call(call);
+  return generic_set_attr(c, call.args[0], call.args[1], nullptr) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_generic_getattr(Capture& c, const CallArgs& call) {
+  return arity(call, 2, 2) ? generic_get_attr(c, call.args[0], call.args[1], nullptr) : wrong_call(call);
+}
+
+Ref rule_type_getattr(Capture& c, const CallArgs& call) {
+  return arity(call, 2, 2) ? get_attr(c, call.args[0], call.args[1]) : wrong_call(call);
+}
+
+// A symbolic int is an int to the program.
+Ref rule_isinstance(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2)) return wrong_call(call);
+  Ref object = Ref::borrow(call.args[0]);
+  if (torch_layer::is_sym_scalar(object.get())) object = Ref::steal(PyLong_FromLong(2));
+  Ref types = for_c_code(c, call.args[1]);
+  if (!object || !types) return Ref();
+  const int result = PyObject_IsInstance(object.get(), types.get());
+  return result < 0 || c.pending ? Ref() : Ref::borrow(result ? Py_True : Py_False);
+}
+
+Ref rule_type(Capture& c, const CallArgs& call) {
+  if (!arity(call, 1, 1)) {
+    Ref made = Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+    if (made) c.fresh_types.insert(made.get());
+    if (made) c.keep_alive.push_back(made);
+    return c.pending ? Ref() : std::move(made);
+  }
+  if (torch_layer::is_sym_scalar(call.args[0])) return Ref::borrow(reinterpret_cast<PyObject*>(&PyLong_Type));
+  return Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(call.args[0])));
+}
+
+Ref rule_callable(Capture&, const CallArgs& call) {
+  return arity(call, 1, 1) ? Ref::borrow(PyCallable_Check(call.args[0]) ? Py_True : Py_False) : wrong_call(call);
+}
+
+Ref rule_vars(Capture& c, const CallArgs& call) {
+  if (!arity(call, 1, 1)) return break_here(c, "unknown_callable", "vars() or locals()");
+  Ref name = Ref::steal(PyUnicode_InternFromString("__dict__"));
+  return get_attr(c, call.args[0], name.get());
+}
+
+Ref rule_hash(Capture& c, const CallArgs& call) {
+  if (!arity(call, 1, 1)) return wrong_call(call);
+  const bool by_identity = Py_TYPE(call.args[0])->tp_hash == PyBaseObject_Type.tp_hash;
+  if (c.is_outside(call.args[0]) && by_identity) return break_here(c, "unknown_callable", "hash() of an object from outside");
+  return run_prepared(c, call, kPure);
+}
+
+Ref rule_build_class(Capture& c, const CallArgs& call) {
+  Ref made = Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  if (c.pending) return Ref();
+  if (made) c.fresh_types.insert(made.get());
+  if (made) c.keep_alive.push_back(made);
+  return made;
+}
+
+Ref rule_globals(Capture& c, const CallArgs&) { return Ref::borrow(c.frames.back().globals()); }
+
+// Text of an object: tensors need data, symbolic ints become numbers.
+Ref rule_text(Capture& c, const CallArgs& call) {
+  for (Py_ssize_t i = 0; i < call.nargs; ++i)
+    if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
+  return run_prepared(c, call, kPure);
+}
+
+Ref rule_number(Capture& c, const CallArgs& call) {
+  if (call.nargs > 0 && torch_layer::is_stand_in(call.args[0]))
+    return break_here(c, "data_dependent_number", describe(call.callable));
+  if (call.nargs == 1 && call.callable == reinterpret_cast<PyObject*>(&PyLong_Type) &&
+      torch_layer::is_sym_scalar(call.args[0]))
+    return Ref::borrow(call.args[0]);
+  return run_prepared(c, call, kPure);
+}
+
+Ref rule_bool(Capture& c, const CallArgs& call) {
+  if (!arity(call, 1, 1)) return wrong_call(call);
+  const int value = truth(c, call.args[0]);
+  return value < 0 ? Ref() : Ref::borrow(value ? Py_True : Py_False);
+}
+
+// print and the like: deferred when nothing but constants is shown, so that the text is fixed now.
+Ref rule_deferred(Capture& c, const CallArgs& call) {
+  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  if (call.kwnames) return break_here(c, "unknown_callable", describe(call.callable));
+  std::vector<Ref> args;
+  for (Py_ssize_t i = 0; i < total; ++i) {
+    if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
+    if (!is_value_constant(call.args[i])) return break_here(c, "unknown_callable", describe(call.callable));
+    args.push_back(Ref::borrow(call.args[i]));
+  }
+  c.deferred_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
+  return Ref::borrow(Py_None);
+}
+
+Ref rule_range(Capture& c, const CallArgs& call) { return run_prepared(c, call, kPure); }
+
+// dict.get, dict.__getitem__, dict.__contains__, dict.setdefault, dict.pop: guard their key only.
+Ref rule_dict_get(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 3) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  Ref value = dict_get(c, call.args[0], call.args[1]);
+  if (value || PyErr_Occurred()) return value;
+  return Ref::borrow(call.nargs == 3 ? call.args[2] : Py_None);
+}
+
+Ref rule_dict_getitem(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  Ref value = dict_get(c, call.args[0], call.args[1]);
+  if (!value && !PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, call.args[1]);
+  return value;
+}
+
+Ref rule_dict_contains(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  Ref value = dict_get(c, call.args[0], call.args[1]);
+  if (!value && PyErr_Occurred()) return Ref();
+  return Ref::borrow(value ? Py_True : Py_False);
+}
+
+Ref rule_dict_setitem(Capture& c, const CallArgs& call) {
+  if (!arity(call, 3, 3) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  return dict_set(c, call.args[0], call.args[1], call.args[2]) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_dict_delitem(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  return dict_set(c, call.args[0], call.args[1], nullptr) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_dict_setdefault(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 3) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  Ref value = dict_get(c, call.args[0], call.args[1]);
+  if (value || PyErr_Occurred()) return value;
+  Ref fallback = Ref::borrow(call.nargs == 3 ? call.args[2] : Py_None);
+  return dict_set(c, call.args[0], call.args[1], fallback.get()) < 0 ? Ref() : fallback;
+}
+
+Ref rule_dict_pop(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 3) || !PyDict_Check(call.args[0])) return wrong_call(call);
+  Ref value = dict_get(c, call.args[0], call.args[1]);
+  if (!value && PyErr_Occurred()) return value;
+  if (value) return dict_set(c, call.args[0], call.args[1], nullptr) < 0 ? Ref() : value;
+  if (call.nargs == 3) return Ref::borrow(call.args[2]);
+  PyErr_SetObject(PyExc_KeyError, call.args[1]);
+  return Ref();
+}
+
+Ref rule_super(Capture& c, const CallArgs& call) {
+  (void)c;
+  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+}
+
+}  // namespace
+
+const Family& builtin_callables() {
+  static const Family rows = {
+      {"builtins.len", 0, rule_len},
+      {"builtins.iter", 0, rule_iter},
+      {"builtins.next", 0, rule_next},
+      {"builtins.getattr", 0, rule_getattr},
+      {"builtins.hasattr", 0, rule_hasattr},
+      {"builtins.setattr", 0, rule_setattr},
+      {"builtins.delattr", 0, rule_delattr},
+      {"builtins.isinstance", 0, rule_isinstance},
+      {"builtins.issubclass", kShallow, nullptr},
+      {"builtins.callable", 0, rule_callable},
+      {"builtins.vars", 0, rule_vars},
+      {"builtins.hash", 0, rule_hash},
+      {"builtins.globals", 0, rule_globals},
+      {"builtins.__build_class__", 0, rule_build_class},
+      {"builtins.print", 0, rule_deferred},
+      {"builtins.repr", 0, rule_text},
+      {"builtins.ascii", 0, rule_text},
+      {"builtins.format", 0, rule_text},
+      {"builtins.id", kShallow, nullptr},
+      {"builtins.abs", kSymbolic, nullptr},
+      {"builtins.all", 0, nullptr},
+      {"builtins.any", 0, nullptr},
+      {"builtins.bin", 0, nullptr},
+      {"builtins.chr", 0, nullptr},
+      {"builtins.divmod", 0, nullptr},
+      {"builtins.hex", 0, nullptr},
+      {"builtins.max", kSymbolic, nullptr},
+      {"builtins.min", kSymbolic, nullptr},
+      {"builtins.oct", 0, nullptr},
+      {"builtins.ord", 0, nullptr},
+      {"builtins.pow", kSymbolic, nullptr},
+      {"builtins.round", 0, nullptr},
+      {"builtins.sorted", kShallow, nullptr},
+      {"builtins.sum", kSymbolic, nullptr},
+      {"builtins.object.__setattr__", 0, rule_generic_setattr},
+      {"builtins.object.__delattr__", 0, rule_generic_delattr},
+      {"builtins.object.__getattribute__", 0, rule_generic_getattr},
+      {"builtins.type.__getattribute__", 0, rule_type_getattr},
+      {"builtins.object.__init__", kShallow, nullptr},
+      {"builtins.object.__new__", kShallow, nullptr},
+      {"builtins.dict.get", 0, rule_dict_get},
+      {"builtins.dict.__getitem__", 0, rule_dict_getitem},
+      {"builtins.dict.__contains__", 0, rule_dict_contains},
+      {"builtins.dict.__setitem__", 0, rule_dict_setitem},
+      {"builtins.dict.__delitem__", 0, rule_dict_delitem},
+      {"builtins.dict.setdefault", 0, rule_dict_setdefault},
+      {"builtins.dict.pop", 0, rule_dict_pop},
+  };
+  return rows;
+}
+
+const Family& constructor_rows() {
+  static const Family rows = {
+      {"builtins.type", 0, rule_type},
+      {"builtins.bool", 0, rule_bool},
+      {"builtins.int", 0, rule_number},
+      {"builtins.float", 0, rule_number},
+      {"builtins.complex", 0, rule_number},
+      {"builtins.str", 0, rule_text},
+      {"builtins.range", 0, rule_range},
+      {"builtins.super", 0, rule_super},
+      {"builtins.tuple", kShallow | kSymbolic, nullptr},
+      {"builtins.list", kShallow | kSymbolic, nullptr},
+      {"builtins.dict", kShallow | kSymbolic, nullptr},
+      {"builtins.set", kShallow, nullptr},
+      {"builtins.frozenset", kShallow, nullptr},
+      {"builtins.slice", kShallow | kSymbolic, nullptr},
+      {"builtins.enumerate", kShallow, nullptr},
+      {"builtins.zip", kShallow, nullptr},
+      {"builtins.map", kShallow, nullptr},
+      {"builtins.filter", kShallow, nullptr},
+      {"builtins.reversed", kShallow, nullptr},
+      {"builtins.property", kShallow, nullptr},
+      {"builtins.staticmethod", kShallow, nullptr},
+      {"builtins.classmethod", kShallow, nullptr},
+      {"collections.OrderedDict", kShallow, nullptr},
+      {"collections.defaultdict", kShallow, nullptr},
+      {"collections.deque", kShallow, nullptr},
+      {"functools.partial", kShallow, nullptr},
+      {"itertools.chain", kShallow, nullptr},
+      {"itertools.count", kShallow, nullptr},
+      {"itertools.cycle", kShallow, nullptr},
+      {"itertools.repeat", kShallow, nullptr},
+      {"itertools.islice", kShallow, nullptr},
+      {"itertools.product", kShallow, nullptr},
+      {"itertools.permutations", kShallow, nullptr},
+      {"itertools.combinations", kShallow, nullptr},
+      {"itertools.combinations_with_replacement", kShallow, nullptr},
+      {"itertools.accumulate", kShallow, nullptr},
+      {"itertools.starmap", kShallow, nullptr},
+      {"itertools.takewhile", kShallow, nullptr},
+      {"itertools.dropwhile", kShallow, nullptr},
+      {"itertools.groupby", kShallow, nullptr},
+      {"itertools.zip_longest", kShallow, nullptr},
+      {"itertools.pairwise", kShallow, nullptr},
+      {"itertools.compress", kShallow, nullptr},
+      {"itertools.filterfalse", kShallow, nullptr},
+      {"operator.itemgetter", kShallow, nullptr},
+      {"operator.attrgetter", kShallow, nullptr},
+      {"operator.methodcaller", kShallow, nullptr},
+      {"types.SimpleNamespace", kShallow, nullptr},
+      {"types.MethodType", kShallow, nullptr},
+  };
+  return rows;
+}
+
+}  // namespace graphlift::capture

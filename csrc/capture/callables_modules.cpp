@@ -1,0 +1,121 @@
+// Owns: rows and rules for the standard library's C functions.
+#include "capture/attributes.h"
+#include "capture/callables.h"
+#include "capture/calls.h"
+#include "capture/items.h"
+
+namespace graphlift::capture {
+
+namespace {
+
+struct BinaryName {
+  const char* name;
+  int op;
+};
+
+// operator.* go through the same rules as the operators themselves.
+constexpr BinaryName kBinary[] = {
+    {"add", 0},   {"and_", 1},  {"floordiv", 2}, {"lshift", 3}, {"matmul", 4},   {"mul", 5},    {"mod", 6},
+    {"or_", 7},   {"pow", 8},   {"rshift", 9},   {"sub", 10},   {"truediv", 11}, {"xor", 12},   {"iadd", 13},
+    {"iand", 14}, {"ifloordiv", 15}, {"ilshift", 16}, {"imatmul", 17}, {"imul", 18}, {"imod", 19}, {"ior", 20},
+    {"ipow", 21}, {"irshift", 22}, {"isub", 23}, {"itruediv", 24}, {"ixor", 25}};
+constexpr BinaryName kCompare[] = {{"lt", Py_LT}, {"le", Py_LE}, {"eq", Py_EQ},
+                                   {"ne", Py_NE}, {"gt", Py_GT}, {"ge", Py_GE}};
+
+int op_of(const CallArgs& call, const BinaryName* table, size_t count) {
+  const char* name = reinterpret_cast<PyCFunctionObject*>(call.callable)->m_ml->ml_name;
+  for (size_t i = 0; i < count; ++i)
+    if (std::string(table[i].name) == name) return table[i].op;
+  return -1;
+}
+
+Ref rule_binary(Capture& c, const CallArgs& call) {
+  const int op = op_of(call, kBinary, std::size(kBinary));
+  if (op < 0 || call.nargs != 2 || call.kwnames) return run_prepared(c, call, kPure);
+  return binary(c, op, call.args[0], call.args[1]);
+}
+
+Ref rule_compare(Capture& c, const CallArgs& call) {
+  const int op = op_of(call, kCompare, std::size(kCompare));
+  if (op < 0 || call.nargs != 2 || call.kwnames) return run_prepared(c, call, kPure);
+  return compare(c, op, call.args[0], call.args[1]);
+}
+
+Ref rule_getitem(Capture& c, const CallArgs& call) {
+  return call.nargs == 2 ? get_item(c, call.args[0], call.args[1]) : run_prepared(c, call, kPure);
+}
+
+Ref rule_setitem(Capture& c, const CallArgs& call) {
+  if (call.nargs != 3) return run_prepared(c, call, kPure);
+  return set_item(c, call.args[0], call.args[1], call.args[2]) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+Ref rule_truth(Capture& c, const CallArgs& call) {
+  if (call.nargs != 1) return run_prepared(c, call, kPure);
+  const bool negate = std::string(reinterpret_cast<PyCFunctionObject*>(call.callable)->m_ml->ml_name) == "not_";
+  const int value = truth(c, call.args[0]);
+  return value < 0 ? Ref() : Ref::borrow((value != 0) != negate ? Py_True : Py_False);
+}
+
+Ref rule_is(Capture& c, const CallArgs& call) {
+  if (call.nargs != 2) return run_prepared(c, call, kPure);
+  const bool negate = std::string(reinterpret_cast<PyCFunctionObject*>(call.callable)->m_ml->ml_name) == "is_not";
+  return Ref::borrow((is_same(c, call.args[0], call.args[1]) != 0) != negate ? Py_True : Py_False);
+}
+
+// weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
+Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow); }
+
+}  // namespace
+
+const Family& module_callables() {
+  static const Family rows = [] {
+    Family all = {
+        {"_operator.getitem", 0, rule_getitem}, {"_operator.setitem", 0, rule_setitem},
+        {"_operator.truth", 0, rule_truth}, {"_operator.not_", 0, rule_truth},
+        {"_operator.is_", 0, rule_is}, {"_operator.is_not", 0, rule_is},
+        {"_operator.index", 0, nullptr}, {"_operator.neg", kSymbolic, nullptr}, {"_operator.pos", kSymbolic, nullptr},
+        {"_operator.abs", kSymbolic, nullptr}, {"_operator.inv", 0, nullptr}, {"_operator.invert", 0, nullptr},
+        {"_operator.contains", 0, nullptr}, {"_operator.concat", kShallow, nullptr}, {"_operator.iconcat", kShallow | kMutates, nullptr},
+        {"_operator.countOf", 0, nullptr}, {"_operator.indexOf", 0, nullptr}, {"_operator.length_hint", 0, nullptr},
+        {"_functools.reduce", kShallow, nullptr}, {"_functools.cmp_to_key", kShallow, nullptr},
+        {"itertools.tee", kShallow, nullptr}, {"itertools.chain.from_iterable", kShallow, nullptr},
+        {"_collections._count_elements", kShallow | kMutates, nullptr},
+        {"_bisect.bisect_left", 0, nullptr}, {"_bisect.bisect_right", 0, nullptr},
+        {"_bisect.insort_left", kShallow | kMutates, nullptr}, {"_bisect.insort_right", kShallow | kMutates, nullptr},
+        {"_heapq.heappush", kShallow | kMutates, nullptr}, {"_heapq.heappop", kShallow | kMutates, nullptr},
+        {"_heapq.heapify", kShallow | kMutates, nullptr}, {"_heapq.heapreplace", kShallow | kMutates, nullptr},
+        {"_heapq.heappushpop", kShallow | kMutates, nullptr},
+        {"_abc._abc_instancecheck", kShallow, nullptr}, {"_abc._abc_subclasscheck", kShallow, nullptr},
+        {"_abc._abc_init", kShallow, nullptr}, {"_abc.get_cache_token", 0, nullptr},
+        {"sys.getrecursionlimit", 0, nullptr}, {"sys.exc_info", 0, nullptr}, {"sys.intern", 0, nullptr},
+        {"sys.getsizeof", kShallow, nullptr}, {"sys.is_finalizing", 0, nullptr}, {"sys._getframe", 0, nullptr},
+        {"_sre.compile", 0, nullptr}, {"_sre.template", 0, nullptr},
+        {"_struct.calcsize", 0, nullptr}, {"_struct.pack", 0, nullptr}, {"_struct.unpack", 0, nullptr},
+        {"posix.fspath", 0, nullptr}, {"_weakref.proxy", kShallow, nullptr},
+        {"_typing._idfunc", kShallow, nullptr},
+        {"builtins.type.mro", 0, nullptr}, {"builtins.type.__instancecheck__", 0, rule_plain},
+        {"builtins.type.__subclasscheck__", 0, rule_plain},
+        {"builtins.str.maketrans", 0, nullptr}, {"builtins.dict.fromkeys", kShallow, nullptr},
+        {"builtins.int.from_bytes", 0, nullptr}, {"builtins.float.fromhex", 0, nullptr}, {"builtins.bytes.fromhex", 0, nullptr},
+        {"gc.isenabled", 0, nullptr}, {"_thread.get_ident", 0, nullptr},
+    };
+    static const char* const kMath[] = {
+        "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "ceil", "comb", "copysign", "cos", "cosh",
+        "degrees", "dist", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "fsum",
+        "gamma", "gcd", "hypot", "isclose", "isfinite", "isinf", "isnan", "isqrt", "lcm", "ldexp", "lgamma", "log",
+        "log10", "log1p", "log2", "modf", "nextafter", "perm", "pow", "prod", "radians", "remainder", "sin", "sinh",
+        "sqrt", "tan", "tanh", "trunc", "ulp"};
+    static std::vector<std::string> paths;
+    paths.reserve(std::size(kMath) + std::size(kBinary) + std::size(kCompare));
+    for (const char* name : kMath) all.push_back({paths.emplace_back(std::string("math.") + name).c_str(), 0, nullptr});
+    for (const BinaryName& row : kBinary)
+      all.push_back({paths.emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_binary});
+    for (const BinaryName& row : kCompare)
+      all.push_back({paths.emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_compare});
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace graphlift::capture

@@ -1,0 +1,168 @@
+// Owns: rows and rules for torch's C functions that are no operators: queries, ambient setters, and what must not run.
+#include "capture/callables.h"
+#include "capture/calls.h"
+#include "capture/containers.h"
+
+namespace graphlift::capture {
+
+namespace {
+
+Ref plain_call(const CallArgs& call) {
+  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+}
+
+// Runs now, so that the recording sees the state; undone behind the capture; replayed at the region's exit.
+Ref rule_ambient(Capture& c, const CallArgs& call) {
+  if (call.kwnames) return break_here(c, "ambient_change", describe(call.callable));
+  std::vector<Ref> args;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
+    if (!is_value_constant(call.args[i]) && !is_identity_constant(call.args[i]))
+      return break_here(c, "ambient_change", describe(call.callable));
+    args.push_back(Ref::borrow(call.args[i]));
+  }
+  Ref result = plain_call(call);
+  if (result) c.ambient_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
+  return result;
+}
+
+Ref rule_backward(Capture& c, const CallArgs&) { return break_here(c, "backward_call"); }
+
+Ref rule_requires_grad(Capture& c, const CallArgs& call) {
+  if (call.nargs > 0 && c.tensor_of_stand_in.count(call.args[0]))
+    return break_here(c, "requires_grad_change", "a tensor from outside");
+  Ref result = plain_call(call);
+  return c.pending ? Ref() : std::move(result);
+}
+
+Ref rule_break(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
+
+Ref rule_numpy(Capture& c, const CallArgs& call) { return break_here(c, "numpy_of_tensor", describe(call.callable)); }
+
+Ref rule_item(Capture& c, const CallArgs& call) { return break_here(c, "data_dependent_item", describe(call.callable)); }
+
+Ref rule_true(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
+
+Ref rule_none(Capture&, const CallArgs&) { return Ref::borrow(Py_None); }
+
+// torch.nn.Parameter(data, requires_grad): the data's stand-in, detached, as a Parameter.
+Ref rule_parameter(Capture& c, const CallArgs& call) {
+  return break_here(c, "unknown_callable", describe(call.callable));
+}
+
+Ref rule_function_apply(Capture& c, const CallArgs& call) {
+  if (call.nargs > 0 && PyType_Check(call.args[0]))
+    for (const char* part : {"forward", "backward", "setup_context"}) {
+      Ref name = Ref::steal(PyUnicode_InternFromString(part));
+      c.type_lookup(reinterpret_cast<PyTypeObject*>(call.args[0]), name.get());
+    }
+  Ref result = plain_call(call);
+  return c.pending ? Ref() : std::move(result);
+}
+
+}  // namespace
+
+const Family& torch_callables() {
+  static const Family rows = {
+      // queries; the state they read is guarded by ambient_check
+      {"torch._C._get_tracing_state", 0, nullptr},
+      {"torch._C._log_api_usage_once", 0, rule_none},
+      {"torch._C._log_api_usage_metadata", 0, rule_none},
+      {"torch._C.is_grad_enabled", 0, nullptr},
+      {"torch._C.is_inference_mode_enabled", 0, nullptr},
+      {"torch._C.is_autocast_enabled", 0, nullptr},
+      {"torch._C.is_autocast_cpu_enabled", 0, nullptr},
+      {"torch._C.is_autocast_cache_enabled", 0, nullptr},
+      {"torch._C.get_autocast_dtype", 0, nullptr},
+      {"torch._C.get_autocast_gpu_dtype", 0, nullptr},
+      {"torch._C.get_autocast_cpu_dtype", 0, nullptr},
+      {"torch._C._is_autocast_available", 0, nullptr},
+      {"torch._C.is_any_autocast_enabled", 0, nullptr},
+      {"torch._C.is_anomaly_enabled", 0, nullptr},
+      {"torch._C.get_default_dtype", 0, nullptr},
+      {"torch._C._get_default_device", 0, nullptr},
+      {"torch._C._has_torch_function", kShallow, nullptr},
+      {"torch._C._has_torch_function_unary", kShallow, nullptr},
+      {"torch._C._has_torch_function_variadic", kShallow, nullptr},
+      {"torch._C._is_torch_function_enabled", 0, nullptr},
+      {"torch._C._is_torch_function_all_disabled", 0, nullptr},
+      {"torch._C._len_torch_function_stack", 0, nullptr},
+      {"torch._C._len_torch_dispatch_stack", 0, nullptr},
+      {"torch._C._are_functorch_transforms_active", 0, nullptr},
+      {"torch._C._functorch.peek_interpreter_stack", 0, nullptr},
+      {"torch._C._get_cudnn_enabled", 0, nullptr},
+      {"torch._C._get_cudnn_benchmark", 0, nullptr},
+      {"torch._C._get_cudnn_deterministic", 0, nullptr},
+      {"torch._C._get_cudnn_allow_tf32", 0, nullptr},
+      {"torch._C._get_mkldnn_enabled", 0, nullptr},
+      {"torch._C._get_flash_sdp_enabled", 0, nullptr},
+      {"torch._C._get_mem_efficient_sdp_enabled", 0, nullptr},
+      {"torch._C._get_math_sdp_enabled", 0, nullptr},
+      {"torch._C._get_cudnn_sdp_enabled", 0, nullptr},
+      {"torch._C._get_deterministic_algorithms", 0, nullptr},
+      {"torch._C._get_deterministic_algorithms_warn_only", 0, nullptr},
+      {"torch._C._get_float32_matmul_precision", 0, nullptr},
+      {"torch._C._cuda_isCurrentStreamCapturing", 0, nullptr},
+      {"torch._C._cuda_getDeviceCount", 0, nullptr},
+      {"torch._C._cuda_getDevice", 0, nullptr},
+      {"torch._C._get_accelerator", 0, nullptr},
+      {"torch._C._is_multithreading_enabled", 0, nullptr},
+      {"torch._C._autograd._saved_tensors_hooks_is_enabled", 0, nullptr},
+      {"torch._C._jit_is_tracing", 0, nullptr},
+      {"torch._C._get_privateuse1_backend_name", 0, nullptr},
+      {"torch._C.is_vulkan_available", 0, nullptr},
+      {"torch._C._has_cuda", 0, nullptr},
+      {"torch._C.get_num_threads", 0, nullptr},
+      {"torch._C._is_view_replay_enabled", 0, nullptr},
+      {"torch._C._VariableFunctions.result_type", kSymbolic, nullptr},
+      {"torch._C._VariableFunctions.can_cast", 0, nullptr},
+      {"torch._C._VariableFunctions.promote_types", 0, nullptr},
+      // ambient setters
+      {"torch._C._set_grad_enabled", kAmbient, rule_ambient},
+      {"torch._C.set_autocast_enabled", kAmbient, rule_ambient},
+      {"torch._C.set_autocast_cpu_enabled", kAmbient, rule_ambient},
+      {"torch._C.set_autocast_dtype", kAmbient, rule_ambient},
+      {"torch._C.set_autocast_cpu_dtype", kAmbient, rule_ambient},
+      {"torch._C.set_autocast_gpu_dtype", kAmbient, rule_ambient},
+      {"torch._C.set_autocast_cache_enabled", kAmbient, rule_ambient},
+      {"torch._C.autocast_increment_nesting", kAmbient, rule_ambient},
+      {"torch._C.autocast_decrement_nesting", kAmbient, rule_ambient},
+      {"torch._C.clear_autocast_cache", kAmbient, rule_ambient},
+      // what needs data, or changes tensors from outside behind the recording's back
+      {"torch._C.TensorBase.item", 0, rule_item},
+      {"torch._C.TensorBase.tolist", 0, rule_item},
+      {"torch._C.TensorBase.numpy", 0, rule_numpy},
+      {"torch._C.TensorBase.__array__", 0, rule_numpy},
+      {"torch._C.TensorBase.__dlpack__", 0, rule_numpy},
+      {"torch._C.TensorBase.data_ptr", 0, rule_break},
+      {"torch._C.TensorBase.requires_grad_", 0, rule_requires_grad},
+      {"torch._C.TensorBase.set_", 0, rule_break},
+      {"torch._C.TensorBase.resize_", 0, rule_break},
+      {"torch._C.TensorBase.apply_", 0, rule_break},
+      {"torch._C.TensorBase.map_", 0, rule_break},
+      {"torch._C.TensorBase.share_memory_", 0, rule_break},
+      {"torch._C.TensorBase.pin_memory", 0, rule_break},
+      {"torch._C.TensorBase.storage", 0, rule_break},
+      {"torch._C.TensorBase.untyped_storage", 0, rule_break},
+      {"torch._C.TensorBase._make_subclass", 0, rule_break},
+      {"torch._C.TensorBase._make_wrapper_subclass", 0, rule_break},
+      {"torch._C.TensorBase.as_subclass", 0, rule_break},
+      {"torch._tensor.Tensor.__array__", 0, rule_numpy},
+      {"torch._tensor.Tensor.__deepcopy__", 0, rule_break},
+      {"torch._tensor.Tensor.__reduce_ex__", 0, rule_break},
+      {"torch._tensor.Tensor.__repr__", 0, rule_break},
+      {"torch._tensor.Tensor.backward", 0, rule_backward},
+      {"torch.autograd.backward", 0, rule_backward},
+      {"torch.autograd.grad", 0, rule_backward},
+      {"torch.nn.parameter.Parameter.__new__", 0, rule_parameter},
+      {"torch._C._FunctionBase.apply", 0, rule_function_apply},
+      {"torch._VariableFunctionsClass.from_numpy", 0, rule_break},
+      {"torch.compiler.is_compiling", 0, rule_true},
+      {"torch.random.manual_seed", 0, rule_break},
+      {"torch.save", 0, rule_break},
+      {"torch.load", 0, rule_break},
+      {"warnings.warn", 0, rule_break},
+  };
+  return rows;
+}
+
+}  // namespace graphlift::capture

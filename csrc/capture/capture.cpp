@@ -1,0 +1,219 @@
+// Owns: admitting objects from outside into a capture: constants by value, tensors as stand-ins, the rest into the table.
+#include "capture/capture.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "capture/containers.h"
+
+namespace graphlift::capture {
+
+using guards::GuardKind;
+using guards::OriginId;
+using guards::OriginKind;
+
+Capture::Capture(PyCodeObject* root, Dynamic dynamic_sizes, Seen* seen_before)
+    : code(root), dynamic(dynamic_sizes), seen(seen_before) {}
+
+Capture::~Capture() {
+  SavedError error;
+  tracer.reset();
+}
+
+bool is_value_constant(PyObject* object) {
+  if (object == Py_None || object == Py_Ellipsis || object == Py_NotImplemented || PyBool_Check(object)) return true;
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
+      PyBytes_CheckExact(object) || PyComplex_CheckExact(object))
+    return true;
+  if (!PyTuple_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+    if (!is_value_constant(PyTuple_GET_ITEM(object, i))) return false;
+  return true;
+}
+
+bool is_identity_constant(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object)) return true;
+  if (type == &PyCFunction_Type || type == &PyCMethod_Type) {
+    PyObject* self = PyCFunction_GET_SELF(object);
+    return !self || PyModule_Check(self) || PyType_Check(self);
+  }
+  if (type == &PyMethodDescr_Type || type == &PyClassMethodDescr_Type || type == &PyWrapperDescr_Type ||
+      type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
+      type == &PyStaticMethod_Type || type == &PyClassMethod_Type)
+    return true;
+  return torch_layer::is_singleton(object);
+}
+
+namespace {
+
+// Immutable C objects without identity semantics, compared by their own C-level ==.
+class EqualsByCompare final : public guards::LeafCheck {
+ public:
+  explicit EqualsByCompare(PyObject* value) : value_(Ref::borrow(value)) {}
+  bool check(PyObject* object, int64_t*) const override {
+    if (Py_TYPE(object) != Py_TYPE(value_.get())) return false;
+    const int equal = PyObject_RichCompareBool(object, value_.get(), Py_EQ);
+    if (equal < 0) PyErr_Clear();
+    return equal == 1;
+  }
+  std::string text(const std::string& origin) const override { return origin + " == " + words(value_.get()); }
+  std::string explain(PyObject* object) const override {
+    return "is " + words(object) + ", not " + words(value_.get());
+  }
+
+ private:
+  static std::string words(PyObject* object) {
+    Ref repr = Ref::steal(PyObject_Repr(object));
+    const char* text = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
+    if (!text) PyErr_Clear();
+    return text ? text : "?";
+  }
+  Ref value_;
+};
+
+bool compares_by_value(PyObject* object) {
+  return PyRange_Check(object) || torch_layer::is_device(object);
+}
+
+}  // namespace
+
+Ref Capture::admit(PyObject* object, OriginId origin) {
+  if (torch_layer::is_tensor(object)) return admit_tensor(object, origin);
+  if (PyLong_CheckExact(object)) return admit_int(object, origin);
+  const bool constant_root = origins().at(origin).kind == OriginKind::Constant;
+  if (is_value_constant(object)) {
+    if (!constant_root) guards.add(origin, GuardKind::Equals, object);
+    return Ref::borrow(object);
+  }
+  if (is_identity_constant(object)) {
+    if (!constant_root) guards.add(origin, GuardKind::Is, object);
+    return Ref::borrow(object);
+  }
+  if (compares_by_value(object)) {
+    guards.add_check(origin, std::make_unique<EqualsByCompare>(object));
+    keep_alive.push_back(Ref::borrow(object));
+    return Ref::borrow(object);
+  }
+  if (Outside* known = objects.find(object)) {
+    if (known->origin != origin) guards.add(origin, GuardKind::SameAs, nullptr, known->origin);
+    return Ref::borrow(object);
+  }
+  if (!constant_root) guards.add(origin, GuardKind::TypeIs, reinterpret_cast<PyObject*>(Py_TYPE(object)));
+  objects.add(object, origin);
+  return Ref::borrow(object);
+}
+
+Ref Capture::admit_int(PyObject* value, OriginId origin) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+  if (!overflow && seen && origins().at(origin).kind != OriginKind::Constant) {
+    auto known = int_symbols.find(origin);
+    if (known != int_symbols.end()) return known->second;
+    std::vector<int64_t>& values = seen->ints[origins().text(origin, code)];
+    const bool varies = std::any_of(values.begin(), values.end(), [&](int64_t v) { return v != number; });
+    if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
+    if (varies && dynamic != Dynamic::Never && (number < 0 || number > 1)) {
+      const int64_t lowest = number < 0 ? std::numeric_limits<int64_t>::min() / 4 : 2;
+      ir::Sym symbol = shapes.new_symbol(number, "i" + std::to_string(shapes.symbol_count()), lowest);
+      std::vector<ir::SymbolId> ids;
+      symbol.collect(&ids);
+      guards.bind_symbol(origin, ids.front(), lowest);
+      Ref result = tracer->sym_int(symbol);
+      int_symbols[origin] = result;
+      return result;
+    }
+  }
+  guards.add(origin, GuardKind::Equals, value);
+  return Ref::borrow(value);
+}
+
+namespace {
+
+// Dimensions whose size varied between captures, or that the user marked.
+std::vector<int> symbolic_dims(Capture& capture, PyObject* tensor, const std::string& text) {
+  std::vector<int> dims;
+  std::vector<int64_t> sizes;
+  if (!torch_layer::sizes_of(tensor, &sizes)) return dims;
+  std::vector<std::vector<int64_t>>& seen = capture.seen->sizes[text];
+  const torch_layer::Marks marks = torch_layer::dynamic_marks(tensor);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    bool varies = capture.dynamic == Dynamic::Always && !torch_layer::is_parameter(tensor);
+    for (const auto& before : seen) varies |= before.size() == sizes.size() && before[d] != sizes[d];
+    varies &= capture.dynamic != Dynamic::Never;
+    varies |= marks.is_dynamic(static_cast<int>(d));
+    varies &= !marks.is_static(static_cast<int>(d));
+    if (varies && sizes[d] > 1) dims.push_back(static_cast<int>(d));
+  }
+  if (std::find(seen.begin(), seen.end(), sizes) == seen.end() && seen.size() < 8) seen.push_back(sizes);
+  return dims;
+}
+
+}  // namespace
+
+Ref Capture::admit_tensor(PyObject* tensor, OriginId origin) {
+  if (torch_layer::is_stand_in(tensor)) return Ref::borrow(tensor);
+  auto known = stand_ins.find(tensor);
+  if (known != stand_ins.end()) {
+    const OriginId first = primal_origins[static_cast<size_t>(*tracer->primal_of(known->second.get()))];
+    if (first != origin) guards.add(origin, GuardKind::SameAs, nullptr, first);
+    return known->second;
+  }
+  std::vector<int> dims;
+  if (seen) dims = symbolic_dims(*this, tensor, origins().text(origin, code));
+  Ref stand_in = tracer->stand_in(tensor, dims);
+  if (!stand_in) return stand_in;
+  const std::optional<int> primal = tracer->primal_of(stand_in.get());
+  if (!primal || *primal != static_cast<int>(primal_origins.size()))
+    return break_here(*this, "unsupported_tensor", "a tensor that shares its identity with another input");
+  primal_origins.push_back(origin);
+  guards.add_check(origin, tracer->tensor_check(*primal));
+  stand_ins[tensor] = stand_in;
+  tensor_of_stand_in[stand_in.get()] = tensor;
+  keep_alive.push_back(Ref::borrow(tensor));
+  return stand_in;
+}
+
+OriginId Capture::origin_of(PyObject* object) {
+  if (Outside* known = objects.find(object)) return known->origin;
+  return origins().root(OriginKind::Constant, 0, object);
+}
+
+PyObject* Capture::type_lookup(PyTypeObject* type, PyObject* name) {
+  PyObject* found = _PyType_Lookup(type, name);
+  auto* as_object = reinterpret_cast<PyObject*>(type);
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || (type->tp_flags & Py_TPFLAGS_IMMUTABLETYPE)) return found;
+  if (fresh_types.count(as_object) || torch_layer::is_torch_owned(type)) return found;
+  const OriginId of_type = origins().root(OriginKind::Constant, 0, as_object);
+  const OriginId attribute = origins().child(of_type, OriginKind::TypeAttr, name);
+  if (!found)
+    guards.add(attribute, GuardKind::Missing);
+  else
+    guards.add(attribute, is_value_constant(found) ? GuardKind::Equals : GuardKind::Is, found);
+  return found;
+}
+
+Ref Capture::concrete(PyObject* object) {
+  if (!torch_layer::is_sym_scalar(object)) return Ref::borrow(object);
+  return torch_layer::specialize(object);
+}
+
+ir::SourceLine Capture::where() const {
+  if (frames.empty()) return {};
+  const cpython::Frame& frame = frames.back();
+  const char* file = PyUnicode_AsUTF8(frame.code()->co_filename);
+  const char* function = PyUnicode_AsUTF8(frame.code()->co_name);
+  return {file ? file : "?", frame.line_of(frame.executing()), function ? function : "?"};
+}
+
+std::vector<ir::SourceLine> Capture::user_stack() const {
+  std::vector<ir::SourceLine> stack;
+  for (const cpython::Frame& frame : frames) {
+    const char* file = PyUnicode_AsUTF8(frame.code()->co_filename);
+    const char* function = PyUnicode_AsUTF8(frame.code()->co_name);
+    stack.push_back({file ? file : "?", frame.line_of(frame.executing()), function ? function : "?"});
+  }
+  return stack;
+}
+
+}  // namespace graphlift::capture

@@ -1,0 +1,97 @@
+// Owns: the state of one attempt at capturing a region: guards, identity table, tracer, pending break, ambient state.
+// The evaluator's semantics (semantics.cpp) and the families (attributes, items, names, calls, operators) work on it.
+// Must not: change the real frame or any outside object.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/ref.h"
+#include "capture/breaks.h"
+#include "capture/objects.h"
+#include "cpython/frame.h"
+#include "guards/guard.h"
+#include "ir/sym.h"
+#include "torch/objects.h"
+#include "torch/tracer.h"
+
+namespace graphlift::capture {
+
+// What earlier captures of the same code saw at an origin, by the origin's text: decides what becomes symbolic.
+struct Seen {
+  std::unordered_map<std::string, std::vector<int64_t>> ints;                // values read from outside
+  std::unordered_map<std::string, std::vector<std::vector<int64_t>>> sizes;  // tensor sizes
+};
+
+enum class Dynamic : uint8_t { Automatic, Always, Never };
+
+struct Limits {
+  size_t instructions = 400000;  // of one region, inlined frames included
+  size_t graph_calls = 20000;
+};
+
+class Capture {
+ public:
+  Capture(PyCodeObject* code, Dynamic dynamic, Seen* seen);
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  // --- reading from outside ------------------------------------------------------------------------------------------
+  // An object was found at `origin`. Returns what the captured program sees: itself (a constant, now guarded by value; or an
+  // outside object, now in the table), a stand-in for a tensor, or a symbolic int. Null: error or break.
+  Ref admit(PyObject* object, guards::OriginId origin);
+  // The origin of an object: from the table, or a Constant root when it is a type, module or other guarded singleton.
+  guards::OriginId origin_of(PyObject* object);
+  bool is_outside(PyObject* object) { return objects.find(object) != nullptr; }
+  // Guards that a type's attribute lookup gives what it gives now. Immutable and fresh types need none. Borrowed; may be null.
+  PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+  // A symbolic int becomes its hint, guarded; other objects come back unchanged.
+  Ref concrete(PyObject* object);
+
+  guards::OriginTable& origins() { return guards.origins(); }
+  ir::SourceLine where() const;
+  std::vector<ir::SourceLine> user_stack() const;
+
+  PyCodeObject* code;  // of the root
+  Dynamic dynamic;
+  Seen* seen;
+  Limits limits;
+  guards::GuardSet guards;
+  Objects objects;
+  ir::ShapeEnv shapes;
+  std::unique_ptr<torch_layer::Tracer> tracer;
+  std::optional<Break> pending;
+  // Outside tensors by identity -> stand-in; and back.
+  std::unordered_map<PyObject*, Ref> stand_ins;
+  std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;
+  std::unordered_set<PyObject*> grad_written;  // stand-ins whose .grad was made while capturing
+  std::vector<guards::OriginId> primal_origins;        // by primal
+  std::unordered_map<guards::OriginId, Ref> int_symbols;  // outside ints that became symbolic
+  std::unordered_set<PyObject*> fresh_functions;       // made by MAKE_FUNCTION while capturing
+  std::unordered_set<PyObject*> fresh_types;           // made by class statements while capturing
+  std::unordered_set<PyObject*> known_functions;       // entered through a guarded path
+  std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;   // setters of ambient state, in program order
+  std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
+  std::vector<Ref> keep_alive;                         // objects whose address was used as a key
+  std::vector<cpython::Frame> frames;                  // inlined frames, root first
+  size_t instructions = 0;
+  // The function behind a compiled callable (set by engine/): nested compiled code is entered like plain code.
+  PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
+
+ private:
+  Ref admit_tensor(PyObject* tensor, guards::OriginId origin);
+  Ref admit_int(PyObject* value, guards::OriginId origin);
+};
+
+// Immutable objects that are guarded by exact type and value and then treated as constants: None, bool, int, float, complex,
+// str, bytes, Ellipsis, NotImplemented, and tuples of those.
+bool is_value_constant(PyObject* object);
+// Objects guarded by identity and then treated as constants: types, modules, C functions and methods, code, dtypes...
+bool is_identity_constant(PyObject* object);
+
+}  // namespace graphlift::capture

@@ -1,0 +1,131 @@
+// Owns: see containers.h; dicts, fields and instance dicts. Shadows are in shadows.cpp.
+#include "capture/containers.h"
+
+#include "cpython/instance.h"
+
+namespace graphlift::capture {
+
+using guards::GuardKind;
+using guards::OriginId;
+using guards::OriginKind;
+
+bool is_guardable_key(PyObject* key) {
+  if (is_value_constant(key) || is_identity_constant(key)) return true;
+  if (PyTuple_CheckExact(key)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+      if (!is_guardable_key(PyTuple_GET_ITEM(key, i))) return false;
+    return true;
+  }
+  PyTypeObject* type = Py_TYPE(key);
+  return PyFunction_Check(key) || (type->tp_hash == PyBaseObject_Type.tp_hash &&
+                                   type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
+}
+
+namespace {
+
+// A stand-in or an outside object as a key: the real object's, which the key's guard then names.
+PyObject* real_key(Capture& capture, PyObject* key) {
+  auto found = capture.tensor_of_stand_in.find(key);
+  return found == capture.tensor_of_stand_in.end() ? key : found->second;
+}
+
+Ref outside_dict_get(Capture& capture, Outside* dict, PyObject* key) {
+  if (dict->shadow) {
+    Ref value = Ref::borrow(PyDict_GetItemWithError(dict->shadow.get(), key));
+    return value;
+  }
+  if (!is_guardable_key(key)) return break_here(capture, "unguardable_key", Py_TYPE(key)->tp_name);
+  if (dict->overlay) {
+    PyObject* written = PyDict_GetItemWithError(dict->overlay.get(), key);
+    if (written) return written == capture.objects.deleted() ? Ref() : Ref::borrow(written);
+    if (PyErr_Occurred()) return Ref();
+  }
+  PyObject* value = PyDict_GetItemWithError(dict->object.get(), key);
+  if (!value) {
+    if (!PyErr_Occurred()) capture.guards.add(dict->origin, GuardKind::LacksKey, key);
+    return Ref();
+  }
+  Ref hold = Ref::borrow(value);
+  return capture.admit(value, capture.origins().child(dict->origin, OriginKind::DictItem, key));
+}
+
+int overlay_set(Capture& capture, Outside* dict, PyObject* key, PyObject* value) {
+  if (!is_guardable_key(key)) return break_status(capture, "unguardable_key", Py_TYPE(key)->tp_name);
+  if (!dict->overlay) dict->overlay = Ref::steal(PyDict_New());
+  if (!dict->overlay) return -1;
+  capture.objects.mutated(dict);
+  PyObject* before = PyDict_GetItemWithError(dict->overlay.get(), key);
+  if (value && before == capture.objects.deleted()) dict->reinserted.push_back(Ref::borrow(key));
+  return PyDict_SetItem(dict->overlay.get(), key, value ? value : capture.objects.deleted());
+}
+
+}  // namespace
+
+Ref dict_get(Capture& capture, PyObject* dict, PyObject* key) {
+  if (capture.tensor_of_stand_in.count(key) && capture.is_outside(dict))
+    return break_here(capture, "unguardable_key", "torch.Tensor");
+  if (Outside* outside = capture.objects.find(dict)) return outside_dict_get(capture, outside, real_key(capture, key));
+  return Ref::borrow(PyDict_GetItemWithError(dict, key));
+}
+
+int dict_set(Capture& capture, PyObject* dict, PyObject* key, PyObject* value) {
+  Outside* outside = capture.objects.find(dict);
+  if (!outside) return value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key);
+  if (container_kind(dict) == Kind::OrderedDict && !outside->shadow && !for_c_code(capture, dict)) return -1;
+  if (outside->shadow) {
+    capture.objects.mutated(outside);
+    return value ? PyObject_SetItem(outside->shadow.get(), key, value) : PyObject_DelItem(outside->shadow.get(), key);
+  }
+  if (!value) {
+    Ref present = dict_get(capture, dict, key);
+    if (!present) {
+      if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key);
+      return -1;
+    }
+  }
+  return overlay_set(capture, outside, key, value);
+}
+
+PyObject* instance_dict(Capture& capture, PyObject* object) {
+  PyObject* dict = cpython::instance_dict(object);  // materializes an inline one; runs no Python
+  if (!dict) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  Outside* owner = capture.objects.find(object);
+  if (owner && !capture.objects.find(dict))
+    capture.objects.add(dict, capture.origins().child(owner->origin, OriginKind::InstanceDict));
+  return dict;
+}
+
+Ref sequence_item(Capture& capture, PyObject* sequence, Py_ssize_t index) {
+  Outside* outside = capture.objects.find(sequence);
+  const bool list = PyList_Check(sequence);
+  PyObject* item = list ? PyList_GET_ITEM(sequence, index) : PyTuple_GET_ITEM(sequence, index);
+  Ref hold = Ref::borrow(item);
+  return capture.admit(item, capture.origins().child(outside->origin, list ? OriginKind::ListItem : OriginKind::TupleItem,
+                                                     nullptr, static_cast<int>(index)));
+}
+
+Ref field_get(Capture& capture, Outside* outside, PyObject* descriptor, bool* written) {
+  (void)capture;
+  for (auto it = outside->fields.rbegin(); it != outside->fields.rend(); ++it)
+    if (it->first.get() == descriptor) {
+      *written = true;
+      return it->second;
+    }
+  *written = false;
+  return Ref();
+}
+
+void field_set(Capture& capture, Outside* outside, PyObject* descriptor, PyObject* value) {
+  capture.objects.mutated(outside);
+  for (auto& [known, now] : outside->fields)
+    if (known.get() == descriptor) {
+      now = Ref::borrow(value);
+      return;
+    }
+  outside->fields.emplace_back(Ref::borrow(descriptor), Ref::borrow(value));
+}
+
+}  // namespace graphlift::capture

@@ -1,0 +1,136 @@
+// Owns: operators, comparisons, truth and identity while capturing; see items.h.
+#include "capture/attributes.h"
+#include "capture/c_calls.h"
+#include "capture/calls.h"
+#include "capture/containers.h"
+#include "capture/items.h"
+#include "eval/semantics.h"
+
+namespace graphlift::capture {
+
+using guards::GuardKind;
+
+bool fix_value(Capture& capture, PyObject* object) {
+  Outside* outside = capture.objects.find(object);
+  if (!outside) return true;
+  PyTypeObject* base = solid_base(Py_TYPE(object));
+  const bool value = base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type || base == &PyBytes_Type ||
+                     base == &PyComplex_Type || base == &PyBool_Type;
+  if (value) capture.guards.add(outside->origin, GuardKind::Is, object);
+  return value;
+}
+
+namespace {
+
+// What an operator of C code gets for an operand. Null: break pending.
+Ref operand(Capture& capture, PyObject* object) {
+  Outside* outside = capture.objects.find(object);
+  if (!outside) return Ref::borrow(object);
+  if (container_kind(object) != Kind::None) return for_c_code(capture, object);
+  if (fix_value(capture, object) || is_python_class(Py_TYPE(object))) return Ref::borrow(object);
+  if (PyFunction_Check(object) || PyMethod_Check(object)) return Ref::borrow(object);
+  return break_here(capture, "unsupported_operator", Py_TYPE(object)->tp_name);
+}
+
+bool is_symbolic_pair(PyObject* a, PyObject* b) {
+  return torch_layer::is_sym_scalar(a) || torch_layer::is_sym_scalar(b);
+}
+
+// Symbolic ints go with tensors, ints and floats; next to anything else they become numbers.
+void settle_symbolic(Capture& capture, Ref* a, Ref* b) {
+  if (!is_symbolic_pair(a->get(), b->get())) return;
+  auto numeric = [](PyObject* o) {
+    return PyLong_Check(o) || PyFloat_Check(o) || torch_layer::is_sym_scalar(o) || torch_layer::is_stand_in(o);
+  };
+  if (numeric(a->get()) && numeric(b->get())) return;
+  *a = capture.concrete(a->get());
+  *b = capture.concrete(b->get());
+}
+
+eval::Semantics& plain() {
+  static eval::Semantics semantics;
+  return semantics;
+}
+
+bool is_inplace(int op) { return op >= 13; }
+
+}  // namespace
+
+Ref unary(Capture& capture, int op, PyObject* value) {
+  Ref a = operand(capture, value);
+  if (!a) return a;
+  Ref result = plain().unary(op, a.get());
+  return capture.pending ? Ref() : std::move(result);
+}
+
+Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
+  Ref a = operand(capture, left);
+  Ref b = a ? operand(capture, right) : Ref();
+  if (!b) return b;
+  settle_symbolic(capture, &a, &b);
+  if (!a || !b) return Ref();
+  if (is_inplace(op) && a.get() != left) note_mutation(capture, left);
+  Ref result = plain().binary(op, a.get(), b.get());
+  if (capture.pending) return Ref();
+  // `x += y` on an immutable outside container makes a new object: only the very shadow maps back.
+  return from_c_code(capture, std::move(result));
+}
+
+Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
+  Ref a = operand(capture, left);
+  Ref b = a ? operand(capture, right) : Ref();
+  if (!b) return b;
+  if (holds_outside_container(capture, a.get()) || holds_outside_container(capture, b.get()))
+    return break_here(capture, "nested_outside", "a comparison");
+  // object's own == is identity.
+  const bool by_identity = Py_TYPE(left)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
+                           Py_TYPE(right)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+  if (by_identity && (op == Py_EQ || op == Py_NE) && is_same(capture, left, right) < 0) return Ref();
+  Ref result = plain().compare(op, a.get(), b.get());
+  return capture.pending ? Ref() : std::move(result);
+}
+
+int is_same(Capture& capture, PyObject* left, PyObject* right) {
+  const bool same = left == right;
+  Outside* a = capture.objects.find(left);
+  Outside* b = capture.objects.find(right);
+  if (same || !a || !b) return same;
+  capture.guards.add(a->origin, GuardKind::NotSameAs, nullptr, b->origin);
+  return 0;
+}
+
+int truth(Capture& capture, PyObject* value) {
+  if (value == Py_True) return 1;
+  if (value == Py_False || value == Py_None) return 0;
+  if (torch_layer::is_stand_in(value)) {
+    break_here(capture, "data_dependent_branch");
+    return -1;
+  }
+  Outside* outside = capture.objects.find(value);
+  if (!outside) {
+    const int result = PyObject_IsTrue(value);
+    return capture.pending ? -1 : result;
+  }
+  if (container_kind(value) != Kind::None && !is_python_class(Py_TYPE(value))) {
+    Ref size = length(capture, value);
+    return size ? PyObject_IsTrue(size.get()) : -1;
+  }
+  if (fix_value(capture, value)) return PyObject_IsTrue(value);
+  for (const char* name : {"__bool__", "__len__"}) {
+    Ref method = special_method(capture, value, name);
+    if (PyErr_Occurred()) return -1;
+    if (!method) continue;
+    if (!PyMethod_Check(method.get()) && container_kind(value) != Kind::None) {
+      Ref size = length(capture, value);
+      return size ? PyObject_IsTrue(size.get()) : -1;
+    }
+    if (!PyMethod_Check(method.get())) return break_status(capture, "unsupported_truth", Py_TYPE(value)->tp_name);
+    Ref result = call(capture, method.get(), nullptr, 0, nullptr);
+    return result ? truth(capture, result.get()) : -1;
+  }
+  if (Py_TYPE(value)->tp_as_number && Py_TYPE(value)->tp_as_number->nb_bool && !is_python_class(Py_TYPE(value)))
+    return break_status(capture, "unsupported_truth", Py_TYPE(value)->tp_name);
+  return 1;
+}
+
+}  // namespace graphlift::capture

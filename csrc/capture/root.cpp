@@ -1,0 +1,290 @@
+// Owns: see root.h.
+#include "capture/root.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/error.h"
+#include "capture/attributes.h"
+#include "capture/calls.h"
+#include "capture/semantics.h"
+#include "capture/snapshot.h"
+#include "cpython/hook.h"
+#include "cpython/liveness.h"
+#include "eval/evaluator.h"
+#include "torch/ambient_state.h"
+
+namespace graphlift::capture {
+
+using guards::OriginKind;
+
+namespace {
+
+thread_local Capture* g_current = nullptr;
+constexpr size_t kNoStop = static_cast<size_t>(-1);
+
+// The root frame's content, put back at the end.
+class FrameContent {
+ public:
+  explicit FrameContent(cpython::Frame frame) : frame_(frame), position_(frame.position()), depth_(frame.depth()) {
+    for (int i = 0; i < frame.local_count() + depth_; ++i) values_.push_back(Ref::borrow(frame.locals()[i]));
+  }
+  ~FrameContent() {
+    SavedError error;
+    const int now = frame_.local_count() + frame_.depth();
+    frame_.set_depth(depth_);
+    const int count = static_cast<int>(values_.size());
+    for (int i = 0; i < std::max(now, count); ++i) {
+      PyObject* before = i < now ? frame_.locals()[i] : nullptr;
+      frame_.locals()[i] = i < count ? values_[static_cast<size_t>(i)].release() : nullptr;
+      Py_XDECREF(before);
+    }
+    frame_.set_position(position_);
+  }
+  FrameContent(const FrameContent&) = delete;
+  FrameContent& operator=(const FrameContent&) = delete;
+
+ private:
+  cpython::Frame frame_;
+  int position_, depth_;
+  std::vector<Ref> values_;
+};
+
+// Evaluates the frames that are entered while capturing.
+class InlineHandler final : public cpython::FrameHandler {
+ public:
+  InlineHandler(Capture& capture, CaptureSemantics& semantics) : capture_(capture), semantics_(semantics) {}
+
+  PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
+    *handled = true;
+    capture_.frames.push_back(frame);
+    PyObject* result = nullptr;
+    if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
+    if (capture_.pending || !enter_frame(capture_, frame)) {
+      result = leave_pending(frame);
+    } else {
+      eval::Outcome outcome = eval::Evaluator::run(frame, semantics_, throwing);
+      result = outcome.exit == eval::Exit::Stopped ? leave_pending(frame) : eval::Evaluator::finish(frame, std::move(outcome));
+    }
+    capture_.frames.pop_back();
+    return result;
+  }
+
+ private:
+  // The private exception goes through the frame's handlers no more: the frame is emptied of them by CPython's own unwinding.
+  PyObject* leave_pending(cpython::Frame frame) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "graphlift: unwinding to the root");
+    return cpython::leave_unwinding(frame);
+  }
+
+  Capture& capture_;
+  CaptureSemantics& semantics_;
+};
+
+class CurrentCapture {
+ public:
+  explicit CurrentCapture(Capture* capture) : before_(std::exchange(g_current, capture)) {}
+  ~CurrentCapture() { g_current = before_; }
+  CurrentCapture(const CurrentCapture&) = delete;
+  CurrentCapture& operator=(const CurrentCapture&) = delete;
+
+ private:
+  Capture* before_;
+};
+
+// Finalizers of unrelated objects must not run inside a recording.
+class NoCollector {
+ public:
+  NoCollector() : was_enabled_(PyGC_Disable() == 1) {}
+  ~NoCollector() {
+    if (was_enabled_) PyGC_Enable();
+  }
+  NoCollector(const NoCollector&) = delete;
+  NoCollector& operator=(const NoCollector&) = delete;
+
+ private:
+  bool was_enabled_;
+};
+
+// One attempt. Ends at the frame's return, before root instruction number `stop_at`, or at a break.
+class Attempt {
+ public:
+  Attempt(const Request& request, size_t stop_at)
+      : request_(request), stop_at_(stop_at), capture_(request.frame.code(), request.dynamic, request.seen) {}
+
+  // False: try again with *next_stop.
+  bool run(Captured* out, size_t* next_stop, std::optional<Break>* reason);
+
+ private:
+  bool admit_stack();
+  bool classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop, std::optional<Break>* reason);
+  bool take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
+                     std::optional<Break>* reason);
+  bool finish(SnapshotResult& snapshot, Captured* out, std::optional<Break>* reason);
+  Break make_break(const char* id, std::string detail) {
+    return Break{find_break(id), std::move(detail), capture_.user_stack()};
+  }
+
+  const Request& request_;
+  size_t stop_at_;
+  Capture capture_;
+};
+
+bool Attempt::admit_stack() {
+  cpython::Frame frame = request_.frame;
+  for (int i = 0; i < frame.depth(); ++i) {
+    PyObject*& value = frame.stack()[i];
+    if (!value) continue;
+    Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Stack, i));
+    if (!seen) return false;
+    PyObject* before = value;
+    value = seen.release();
+    Py_DECREF(before);
+  }
+  return true;
+}
+
+// Python errors and breaks inside a root instruction: the region must end before it.
+bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop,
+                       std::optional<Break>* reason) {
+  const size_t executed = semantics.root_instructions();
+  if (capture_.pending) {
+    *reason = std::move(capture_.pending);
+    capture_.pending.reset();
+    *next_stop = executed ? executed - 1 : 0;
+    return false;
+  }
+  if (outcome.exit == eval::Exit::Raised) {
+    Ref type = Ref::borrow(reinterpret_cast<PyObject*>(PyErr_Occurred()));
+    *reason = make_break("raises", type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an exception");
+    *next_stop = executed ? executed - 1 : 0;
+    return false;
+  }
+  return outcome.exit == eval::Exit::Returned || outcome.exit == eval::Exit::Stopped;
+}
+
+bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
+                            std::optional<Break>* reason) {
+  cpython::Frame frame = request_.frame;
+  ExitState exit;
+  out->returns = outcome.exit == eval::Exit::Returned;
+  out->exit_unit = outcome.unit;
+  if (out->returns) {
+    exit.result = outcome.value.get();
+  } else {
+    std::vector<bool>& touched = semantics.touched();
+    touched.resize(static_cast<size_t>(frame.local_count()), false);
+    exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
+    exit.stack.assign(frame.stack(), frame.stack() + frame.depth());
+    exit.live = cpython::live_at(frame.code(), outcome.unit);
+    for (bool t : touched) exit.untouched.push_back(!t);
+  }
+  SnapshotResult result = snapshot(capture_, exit);
+  if (!result.unrebuildable.empty()) {
+    *reason = make_break("unrebuildable", result.unrebuildable);
+    const size_t born = semantics.born_at(result.culprit);
+    const size_t executed = semantics.root_instructions();
+    *next_stop = born && born < executed ? born : (executed ? executed - 1 : 0);
+    return false;
+  }
+  if (!finish(result, out, reason)) {
+    *next_stop = 0;
+    return false;
+  }
+  return true;
+}
+
+bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>* reason) {
+  out->graph_calls = capture_.tracer->call_count();
+  std::unique_ptr<torch_layer::Traced> traced = capture_.tracer->finish(result.tensor_outputs);
+  if (!traced || capture_.pending || !traced->refuse.empty()) {
+    std::string words = traced ? traced->refuse : "deriving the backward graph failed";
+    if (capture_.pending) words = capture_.pending->sentence();
+    capture_.pending.reset();
+    PyErr_Clear();
+    *reason = make_break("internal_recording", words);
+    return false;
+  }
+  bool mutates = false;
+  for (const torch_layer::InputPlan& input : traced->inputs) mutates |= input.mutated_data || input.mutated_metadata;
+  if (!result.tensor_outputs.empty() || mutates) out->traced = std::move(*traced);
+  for (const ir::SymGuard& guard : capture_.shapes.guards()) capture_.guards.add_symbolic(guard);
+  out->primals = capture_.primal_origins.size();
+  out->recipe = std::move(result.recipe);
+  out->guards = std::make_unique<guards::GuardTree>(std::move(capture_.guards), std::move(result.fetches),
+                                                    capture_.shapes.symbol_count(), request_.frame.code());
+  return true;
+}
+
+bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason) {
+  FrameContent content(request_.frame);
+  cpython::Frame frame = request_.frame;
+  capture_.limits = request_.limits;
+  capture_.wrapped_function = request_.wrapped_function;
+  capture_.tracer = torch_layer::Tracer::create(
+      &capture_.shapes, [this](const char* kind, const std::string& detail) { break_here(capture_, kind, detail); },
+      [this] { return capture_.where(); });
+  capture_.guards.add_global(torch_layer::ambient_check());
+  CurrentCapture current(&capture_);
+  NoCollector no_collector;
+  torch_layer::AmbientState ambient;
+  if (PyObject* function = frame.function())
+    capture_.objects.add(function, capture_.origins().root(OriginKind::Function));
+  capture_.frames.push_back(frame);
+  CaptureSemantics semantics(capture_, frame.raw(), stop_at_);
+  InlineHandler handler(capture_, semantics);
+  capture_.tracer->start();
+  bool done = false;
+  {
+    cpython::HookScope hook(&handler);
+    if (PyObject* function = frame.function()) know_function(capture_, function);
+    PyErr_Clear();
+    eval::Outcome outcome{eval::Exit::Stopped, Ref(), frame.position()};
+    if (!capture_.pending && admit_stack()) outcome = eval::Evaluator::run(frame, semantics, false);
+    if (classify(outcome, semantics, next_stop, reason)) {
+      PyErr_Clear();
+      if (ambient.unchanged()) capture_.ambient_calls.clear();
+      out->instructions = semantics.root_instructions();
+      done = take_snapshot(outcome, semantics, out, next_stop, reason);
+    }
+    PyErr_Clear();
+  }
+  capture_.tracer->stop();
+  return done;
+}
+
+}  // namespace
+
+Capture* current_capture() { return g_current; }
+
+Captured capture_region(const Request& request) {
+  const auto begin = std::chrono::steady_clock::now();
+  Captured captured;
+  captured.begin_unit = request.frame.position();
+  captured.exit_unit = captured.begin_unit;
+  size_t stop = kNoStop;
+  std::optional<Break> reason;
+  for (;;) {
+    ++captured.attempts;
+    size_t next_stop = 0;
+    std::optional<Break> why;
+    Attempt attempt(request, stop);
+    if (attempt.run(&captured, &next_stop, &why)) break;
+    if (!reason || (why && std::string(why->row->id) != "unrebuildable")) reason = std::move(why);
+    // Each retry ends earlier; an empty region is left to the real interpreter.
+    GL_CHECK(next_stop < stop, "a retry of a capture did not end earlier");
+    stop = next_stop;
+    if (stop == 0) {
+      captured.instructions = 0;
+      captured.guards.reset();
+      captured.traced.reset();
+      break;
+    }
+  }
+  captured.reason = std::move(reason);
+  captured.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return captured;
+}
+
+}  // namespace graphlift::capture

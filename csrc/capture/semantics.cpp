@@ -1,0 +1,303 @@
+// Owns: see semantics.h.
+#include "capture/semantics.h"
+
+#include "capture/attributes.h"
+#include "capture/c_calls.h"
+#include "capture/calls.h"
+#include "capture/containers.h"
+#include "capture/items.h"
+#include "cpython/decode.h"
+
+namespace graphlift::capture {
+
+using guards::OriginKind;
+
+namespace {
+
+bool reads_slot(cpython::Micro micro) {
+  using cpython::Micro;
+  switch (micro) {
+    case Micro::LoadFast:
+    case Micro::LoadFastAndClear:
+    case Micro::DeleteFast:
+    case Micro::MakeCell:
+    case Micro::LoadDeref:
+    case Micro::StoreDeref:
+    case Micro::DeleteDeref:
+    case Micro::LoadFromDictOrDeref:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+size_t CaptureSemantics::born_at(PyObject* object) const {
+  auto found = births_.find(object);
+  return found == births_.end() ? 0 : found->second;
+}
+
+// Outside values in local slots of the root are read when the program reads them, not before.
+bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
+  touched_.resize(static_cast<size_t>(frame.local_count()), false);
+  const cpython::Decoded& decoded = cpython::decode(frame.code());
+  const cpython::Instruction& instruction = decoded.at_unit(unit);
+  for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
+    const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
+    if (op.micro == cpython::Micro::StoreFast) touched_[static_cast<size_t>(op.arg)] = true;
+    if (op.micro == cpython::Micro::CopyFreeVars) {
+      for (int slot = frame.local_count() - op.arg; slot < frame.local_count(); ++slot)
+        touched_[static_cast<size_t>(slot)] = true;
+    }
+    if (!reads_slot(op.micro)) continue;
+    const auto slot = static_cast<size_t>(op.arg);
+    PyObject*& value = frame.locals()[slot];
+    if (touched_[slot] || !value) continue;
+    Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Local, op.arg));
+    if (!seen) return false;
+    touched_[slot] = true;
+    PyObject* before = value;
+    value = seen.release();
+    Py_DECREF(before);
+  }
+  return true;
+}
+
+eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
+  if (capture_.pending) return eval::Step::Stop;
+  if (++capture_.instructions > capture_.limits.instructions ||
+      ((capture_.instructions & 1023) == 0 && capture_.tracer->call_count() > capture_.limits.graph_calls)) {
+    break_here(capture_, "budget", "its limit of instructions or operator calls");
+    PyErr_Clear();
+    return eval::Step::Stop;
+  }
+  if (frame.raw() != root_) return eval::Step::Go;
+  if (frame.depth() > 0) {
+    PyObject* top = frame.stack()[frame.depth() - 1];
+    if (top) births_.emplace(top, root_instructions_ ? root_instructions_ - 1 : 0);
+  }
+  if (root_instructions_ == stop_at_) return eval::Step::Stop;
+  ++root_instructions_;
+  last_unit_ = unit;
+  if (!touch_local(frame, unit)) {
+    if (!capture_.pending) break_here(capture_, "raises", "an error while reading a local variable");
+    PyErr_Clear();
+    return eval::Step::Stop;
+  }
+  return eval::Step::Go;
+}
+
+Ref CaptureSemantics::unary(int op, PyObject* value) { return capture::unary(capture_, op, value); }
+Ref CaptureSemantics::binary(int op, PyObject* l, PyObject* r) { return capture::binary(capture_, op, l, r); }
+Ref CaptureSemantics::compare(int op, PyObject* l, PyObject* r) { return capture::compare(capture_, op, l, r); }
+int CaptureSemantics::is_same(PyObject* l, PyObject* r) { return capture::is_same(capture_, l, r); }
+int CaptureSemantics::contains(PyObject* c, PyObject* item) { return capture::contains(capture_, c, item); }
+int CaptureSemantics::truth(PyObject* value) { return capture::truth(capture_, value); }
+Ref CaptureSemantics::get_attr(PyObject* o, PyObject* name) { return capture::get_attr(capture_, o, name); }
+Ref CaptureSemantics::get_method(PyObject* o, PyObject* name, Ref* self) {
+  return capture::get_method(capture_, o, name, self);
+}
+Ref CaptureSemantics::get_super_attr(PyObject*, PyObject* type, PyObject* self, PyObject* name) {
+  PyTypeObject* of = PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
+  return capture::get_super_attr(capture_, reinterpret_cast<PyTypeObject*>(type), of, self, name);
+}
+int CaptureSemantics::set_attr(PyObject* o, PyObject* name, PyObject* v) { return capture::set_attr(capture_, o, name, v); }
+Ref CaptureSemantics::get_item(PyObject* o, PyObject* key) { return capture::get_item(capture_, o, key); }
+int CaptureSemantics::set_item(PyObject* o, PyObject* key, PyObject* v) { return capture::set_item(capture_, o, key, v); }
+Ref CaptureSemantics::length(PyObject* o) { return capture::length(capture_, o); }
+
+namespace {
+
+PyObject* outside_dict(Capture& capture, PyObject* dict) {
+  if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().root(OriginKind::Constant, 0, dict));
+  return dict;
+}
+
+}  // namespace
+
+Ref CaptureSemantics::load_global(cpython::Frame& frame, PyObject* name) {
+  if (PyDict_Check(frame.globals())) {
+    Ref value = dict_get(capture_, outside_dict(capture_, frame.globals()), name);
+    if (value || PyErr_Occurred()) return value;
+  }
+  if (PyDict_Check(frame.builtins())) {
+    Ref value = dict_get(capture_, outside_dict(capture_, frame.builtins()), name);
+    if (value || PyErr_Occurred()) return value;
+  }
+  return Semantics::load_global(frame, name);  // NameError in CPython's words
+}
+
+int CaptureSemantics::store_global(cpython::Frame& frame, PyObject* name, PyObject* value) {
+  const int status = dict_set(capture_, outside_dict(capture_, frame.globals()), name, value);
+  if (status < 0 && !value && !capture_.pending && PyErr_ExceptionMatches(PyExc_KeyError))
+    PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
+  return status;
+}
+
+Ref CaptureSemantics::load_name(cpython::Frame& frame, PyObject* name) {
+  if (PyObject* locals = frame.locals_mapping(); locals && PyDict_Check(locals)) {
+    Ref value = Ref::borrow(PyDict_GetItemWithError(locals, name));
+    if (value || PyErr_Occurred()) return value;
+  }
+  return load_global(frame, name);
+}
+
+Ref CaptureSemantics::load_cell(cpython::Frame& frame, PyObject* cell) {
+  Outside* outside = capture_.objects.find(cell);
+  if (!outside) return Semantics::load_cell(frame, cell);
+  bool written = false;
+  Ref value = field_get(capture_, outside, nullptr, &written);
+  if (written) return value;
+  PyObject* content = PyCell_GET(cell);
+  if (!content) {
+    capture_.guards.add(outside->origin, guards::GuardKind::CellEmpty);
+    return Ref();
+  }
+  return capture_.admit(content, capture_.origins().child(outside->origin, OriginKind::Cell));
+}
+
+int CaptureSemantics::store_cell(cpython::Frame& frame, PyObject* cell, PyObject* value) {
+  Outside* outside = capture_.objects.find(cell);
+  if (!outside) return Semantics::store_cell(frame, cell, value);
+  field_set(capture_, outside, nullptr, value);
+  return 0;
+}
+
+Ref CaptureSemantics::import_name(cpython::Frame& frame, PyObject* name, PyObject* fromlist, PyObject* level) {
+  Ref absolute = Ref::borrow(name);
+  if (PyLong_AsLong(level) > 0) {
+    Ref util = Ref::steal(PyImport_ImportModule("importlib._bootstrap"));
+    Ref package = Ref::borrow(PyDict_GetItemString(frame.globals(), "__package__"));
+    if (!util || !package) return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));
+    absolute = Ref::steal(PyObject_CallMethod(util.get(), "_resolve_name", "OOO", name, package.get(), level));
+    if (!absolute) return absolute;
+  }
+  Ref module = Ref::steal(PyImport_GetModule(absolute.get()));
+  if (!module) {
+    PyErr_Clear();
+    return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));
+  }
+  if (fromlist != Py_None && PyObject_IsTrue(fromlist)) return module;
+  const std::string full = PyUnicode_AsUTF8(name);
+  const size_t dot = full.find('.');
+  if (dot == std::string::npos || PyLong_AsLong(level) > 0) return module;
+  Ref top = Ref::steal(PyUnicode_FromString(full.substr(0, dot).c_str()));
+  return Ref::steal(PyImport_GetModule(top.get()));
+}
+
+Ref CaptureSemantics::import_from(cpython::Frame& frame, PyObject* module, PyObject* name) {
+  Ref value = capture::get_attr(capture_, module, name);
+  if (value || capture_.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
+  PyErr_Clear();
+  Ref loaded = Semantics::import_from(frame, module, name);
+  if (loaded && !is_identity_constant(loaded.get()))
+    return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));
+  return loaded;
+}
+
+int CaptureSemantics::import_star(cpython::Frame&, PyObject*) {
+  return break_status(capture_, "unsupported_import", "*");
+}
+
+Ref CaptureSemantics::call(PyObject* callable, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+  return capture::call(capture_, callable, args, nargs, kwnames);
+}
+
+Ref CaptureSemantics::call_ex(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  Ref tuple = for_c_code(capture_, args);
+  Ref dict = tuple && kwargs ? for_c_code(capture_, kwargs) : Ref();
+  if (!tuple || (kwargs && !dict)) return Ref();
+  return capture::call_ex(capture_, callable, tuple.get(), dict.get());
+}
+
+Ref CaptureSemantics::make_function(cpython::Frame& frame, PyObject* code, PyObject* defaults, PyObject* kwdefaults,
+                                    PyObject* annotations, PyObject* closure) {
+  Ref made = Semantics::make_function(frame, code, defaults, kwdefaults, annotations, closure);
+  if (made) {
+    capture_.fresh_functions.insert(made.get());
+    capture_.keep_alive.push_back(made);
+  }
+  return made;
+}
+
+Ref CaptureSemantics::iterate(PyObject* iterable) { return capture::iterate(capture_, iterable); }
+Ref CaptureSemantics::next(PyObject* iterator) { return capture::next(capture_, iterator); }
+
+int CaptureSemantics::unpack(PyObject* iterable, int before, int after, bool star, Ref* out) {
+  Ref seen = for_c_code(capture_, iterable);
+  if (!seen) return -1;
+  const int status = Semantics::unpack(seen.get(), before, after, star, out);
+  return capture_.pending ? -1 : status;
+}
+
+int CaptureSemantics::list_extend(PyObject* list, PyObject* iterable) {
+  Ref seen = for_c_code(capture_, iterable);
+  const int status = seen ? Semantics::list_extend(list, seen.get()) : -1;
+  return capture_.pending ? -1 : status;
+}
+
+int CaptureSemantics::set_update(PyObject* set, PyObject* iterable) {
+  Ref seen = for_plain_c_code(capture_, iterable);
+  const int status = seen ? Semantics::set_update(set, seen.get()) : -1;
+  return capture_.pending ? -1 : status;
+}
+
+int CaptureSemantics::dict_update(PyObject* dict, PyObject* mapping) {
+  Ref seen = for_c_code(capture_, mapping);
+  const int status = seen ? Semantics::dict_update(dict, seen.get()) : -1;
+  return capture_.pending ? -1 : status;
+}
+
+int CaptureSemantics::dict_merge(PyObject* dict, PyObject* mapping, PyObject* callable) {
+  Ref seen = for_c_code(capture_, mapping);
+  const int status = seen ? Semantics::dict_merge(dict, seen.get(), callable) : -1;
+  return capture_.pending ? -1 : status;
+}
+
+Ref CaptureSemantics::format(PyObject* value, int conversion, PyObject* spec) {
+  if (torch_layer::is_stand_in(value)) return break_here(capture_, "tensor_text", "an f-string");
+  Ref seen = for_plain_c_code(capture_, value);
+  if (!seen) return seen;
+  fix_value(capture_, value);
+  Ref text = Semantics::format(seen.get(), conversion, spec);
+  return capture_.pending ? Ref() : std::move(text);
+}
+
+Ref CaptureSemantics::load_special(PyObject* object, PyObject* name) {
+  Ref found = special_method(capture_, object, PyUnicode_AsUTF8(name));
+  if (found || PyErr_Occurred()) return found;
+  return Semantics::load_special(object, name);
+}
+
+Ref CaptureSemantics::match_class(PyObject* subject, PyObject* type, int nargs, PyObject* names) {
+  if (!capture_.is_outside(subject) || container_kind(subject) != Kind::None)
+    return Semantics::match_class(subject, type, nargs, names);
+  const int matches = PyObject_IsInstance(subject, type);
+  if (matches <= 0) return matches < 0 ? Ref() : Ref::borrow(Py_None);
+  const Py_ssize_t named = PyTuple_GET_SIZE(names);
+  Ref result = Ref::steal(PyTuple_New(nargs + named));
+  Ref key = Ref::steal(PyUnicode_InternFromString("__match_args__"));
+  Ref positional = nargs ? capture::get_attr(capture_, type, key.get()) : Ref();
+  if (!result || (nargs && !positional)) return Ref();
+  for (Py_ssize_t i = 0; i < nargs + named; ++i) {
+    PyObject* name = i < nargs ? PyTuple_GetItem(positional.get(), i) : PyTuple_GET_ITEM(names, i - nargs);
+    Ref value = name ? capture::get_attr(capture_, subject, name) : Ref();
+    if (!value) {
+      if (capture_.pending || !name || !PyErr_ExceptionMatches(PyExc_AttributeError)) return Ref();
+      PyErr_Clear();
+      return Ref::borrow(Py_None);
+    }
+    PyTuple_SET_ITEM(result.get(), i, value.release());
+  }
+  return result;
+}
+
+Ref CaptureSemantics::match_keys(PyObject* subject, PyObject* keys) {
+  Ref seen = for_c_code(capture_, subject);
+  return seen ? Semantics::match_keys(seen.get(), keys) : seen;
+}
+
+int CaptureSemantics::match_is(PyObject* subject, bool mapping) { return Semantics::match_is(subject, mapping); }
+
+}  // namespace graphlift::capture

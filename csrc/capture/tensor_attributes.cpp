@@ -1,0 +1,109 @@
+// Owns: see tensor_attributes.h.
+#include "capture/tensor_attributes.h"
+
+#include "capture/calls.h"
+#include "capture/containers.h"
+#include "cpython/instance.h"
+
+namespace graphlift::capture {
+
+using guards::GuardKind;
+using guards::OriginId;
+using guards::OriginKind;
+
+namespace {
+
+// C getters that would hand out data, memory or an autograd graph that the stand-in does not have.
+constexpr const char* kRefused[] = {"data_ptr", "grad_fn",  "_cdata",         "__cuda_array_interface__",
+                                    "__array_interface__", "__dlpack__", "storage", "untyped_storage", "_backward_hooks",
+                                    "_post_accumulate_grad_hooks", "output_nr", "_version", "names"};
+
+bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+// .grad of an outside tensor: another outside tensor, or None.
+Ref outside_grad(Capture& capture, PyObject* tensor, OriginId origin) {
+  Ref grad = Ref::steal(PyObject_GetAttrString(tensor, "grad"));
+  return grad ? capture.admit(grad.get(), capture.origins().child(origin, OriginKind::TensorGrad)) : grad;
+}
+
+std::optional<OriginId> origin_of_stand_in(Capture& capture, PyObject* stand_in) {
+  const std::optional<int> primal = capture.tracer->primal_of(stand_in);
+  if (!primal) return std::nullopt;
+  return capture.primal_origins[static_cast<size_t>(*primal)];
+}
+
+PyObject* real_of(Capture& capture, PyObject* stand_in) {
+  auto found = capture.tensor_of_stand_in.find(stand_in);
+  return found == capture.tensor_of_stand_in.end() ? nullptr : found->second;
+}
+
+// Python attributes that the user put on the outside tensor.
+Ref outside_dict_attr(Capture& capture, PyObject* real, OriginId origin, PyObject* name) {
+  PyObject* dict = cpython::instance_dict(real);
+  if (!dict) return Ref();
+  if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().child(origin, OriginKind::TensorDict));
+  return dict_get(capture, dict, name);
+}
+
+}  // namespace
+
+Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
+  PyObject* real = real_of(capture, tensor);
+  const std::optional<OriginId> origin = real ? origin_of_stand_in(capture, tensor) : std::nullopt;
+  if (is_named(name, "grad") && real && origin && !capture.grad_written.count(tensor))
+    return outside_grad(capture, real, *origin);
+  PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
+  if (found && Py_TYPE(found)->tp_descr_set) {
+    for (const char* refused : kRefused)
+      if (is_named(name, refused))
+        return break_here(capture, "unsupported_attribute", std::string("torch.Tensor.") + refused);
+    if (PyObject_TypeCheck(found, &PyProperty_Type)) {
+      Ref getter = Ref::steal(PyObject_GetAttrString(found, "fget"));
+      return getter ? call_known(capture, getter.get(), tensor) : getter;
+    }
+    if (is_named(name, "__dict__") && real && origin) {
+      outside_dict_attr(capture, real, *origin, name);
+      if (PyErr_Occurred()) return Ref();
+      return Ref::borrow(cpython::instance_dict(real));
+    }
+    Ref value = Ref::steal(PyObject_GetAttr(tensor, name));
+    return capture.pending ? Ref() : std::move(value);
+  }
+  if (real && origin && !found) {
+    Ref value = outside_dict_attr(capture, real, *origin, name);
+    if (value || PyErr_Occurred()) return value;
+  }
+  Ref value = Ref::steal(PyObject_GetAttr(tensor, name));
+  return capture.pending ? Ref() : std::move(value);
+}
+
+int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject* value) {
+  PyObject* real = real_of(capture, tensor);
+  const char* text = PyUnicode_AsUTF8(name);
+  PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
+  if (real) {
+    if (found) return break_status(capture, "tensor_attribute_store", text);
+    const std::optional<OriginId> origin = origin_of_stand_in(capture, tensor);
+    if (!origin) return break_status(capture, "tensor_attribute_store", text);
+    outside_dict_attr(capture, real, *origin, name);
+    if (PyErr_Occurred()) return -1;
+    PyObject* dict = cpython::instance_dict(real);
+    return dict ? dict_set(capture, dict, name, value) : break_status(capture, "tensor_attribute_store", text);
+  }
+  if (found && (is_named(name, "data") || is_named(name, "grad")))
+    return break_status(capture, "tensor_attribute_store", text);
+  return value ? PyObject_SetAttr(tensor, name, value) : PyObject_DelAttr(tensor, name);
+}
+
+Ref tensor_length(Capture& capture, PyObject* tensor) {
+  Ref size = Ref::steal(PyObject_CallMethod(tensor, "size", nullptr));
+  if (!size) return size;
+  if (PySequence_Size(size.get()) == 0) {
+    PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    return Ref();
+  }
+  Ref first = Ref::steal(PySequence_GetItem(size.get(), 0));
+  return first ? capture.concrete(first.get()) : first;
+}
+
+}  // namespace graphlift::capture

@@ -1,0 +1,65 @@
+// Owns: see region.h.
+#include "engine/region.h"
+
+#include <algorithm>
+
+namespace graphlift::engine {
+
+namespace {
+
+std::vector<Owner*>& owners() {
+  static auto* all = new std::vector<Owner*>;
+  return *all;
+}
+
+}  // namespace
+
+int Region::traverse(visitproc visit, void* arg) const {
+  if (guards)
+    if (int status = guards->traverse(visit, arg)) return status;
+  return recipe.traverse(visit, arg);
+}
+
+Owner::Owner(Config with) : config(std::move(with)) { owners().push_back(this); }
+
+Owner::~Owner() {
+  clear();
+  std::erase(owners(), this);
+}
+
+CodeEntry& Owner::entry(PyCodeObject* code) {
+  auto [found, added] = codes.try_emplace(code);
+  if (added) held_codes.push_back(Ref::borrow(reinterpret_cast<PyObject*>(code)));
+  return found->second;
+}
+
+void Owner::clear() {
+  // Moved out first: dropping regions may run finalizers that call back.
+  auto dropped = std::move(codes);
+  auto held = std::move(held_codes);
+  codes.clear();
+  held_codes.clear();
+  for (const auto& [code, entry] : dropped) counters().live_regions -= entry.regions;
+}
+
+int Owner::traverse(visitproc visit, void* arg) const {
+  for (const auto& [code, entry] : codes)
+    for (const auto& [unit, at] : entry.units)
+      for (const RegionPtr& region : at.regions)
+        if (int status = region->traverse(visit, arg)) return status;
+  return 0;
+}
+
+void reset_all() {
+  for (Owner* owner : std::vector<Owner*>(owners())) owner->clear();
+  const uint64_t live = counters().live_regions;
+  counters() = Counters{};
+  counters().live_regions = live;
+}
+
+Counters& counters() {
+  static Counters all;
+  return all;
+}
+
+}  // namespace graphlift::engine

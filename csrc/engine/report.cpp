@@ -1,0 +1,167 @@
+// Owns: see report.h.
+#include "engine/report.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <unordered_set>
+
+#include "base/log.h"
+
+namespace graphlift::engine {
+
+namespace {
+
+Ref& events() {
+  static Ref list;
+  return list;
+}
+
+std::string file_of(PyCodeObject* code) {
+  const char* text = PyUnicode_AsUTF8(code->co_filename);
+  return text ? text : "?";
+}
+
+int line_at(PyCodeObject* code, int unit) { return PyCode_Addr2Line(code, unit * 2); }
+
+std::string place(PyCodeObject* code, int unit) { return file_of(code) + ":" + std::to_string(line_at(code, unit)); }
+
+void put(PyObject* dict, const char* key, Ref value) {
+  if (!value || PyDict_SetItemString(dict, key, value.get()) < 0) PyErr_Clear();
+}
+
+Ref text(const std::string& words) {
+  return Ref::steal(PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
+}
+
+void add_event(const char* kind, const std::string& file, int line, std::initializer_list<std::pair<const char*, Ref>> parts) {
+  if (!events()) return;
+  Ref dict = Ref::steal(PyDict_New());
+  if (!dict) return PyErr_Clear();
+  put(dict.get(), "kind", text(kind));
+  put(dict.get(), "file", text(file));
+  put(dict.get(), "line", Ref::steal(PyLong_FromLong(line)));
+  for (const auto& [key, value] : parts) put(dict.get(), key, value);
+  if (PyList_Append(events().get(), dict.get()) < 0) PyErr_Clear();
+}
+
+Ref lines(const std::string& words) {
+  Ref whole = text(words);
+  return whole ? Ref::steal(PyUnicode_Splitlines(whole.get(), 0)) : Ref();
+}
+
+std::string stack_line(const ir::SourceLine& where) {
+  return "File \"" + where.file + "\", line " + std::to_string(where.line) + ", in " + where.function;
+}
+
+PyObject* class_named(const char* name) {
+  Ref module = Ref::steal(PyImport_ImportModule("graphlift.errors"));
+  Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
+  if (!found) PyErr_Clear();
+  return found ? found.get() : PyExc_RuntimeError;
+}
+
+void warn(const std::string& words) {
+  SavedError error;
+  if (PyErr_WarnEx(class_named("GraphliftWarning"), words.c_str(), 1) < 0) PyErr_Clear();
+}
+
+}  // namespace
+
+bool strict() {
+  const char* value = std::getenv("GRAPHLIFT_STRICT");
+  return value && std::strcmp(value, "0") != 0 && *value;
+}
+
+bool explaining() { return static_cast<bool>(events()); }
+
+void raise_graph_break(const std::string& words) { PyErr_SetString(class_named("GraphBreakError"), words.c_str()); }
+
+void explain_start() { events() = Ref::steal(PyList_New(0)); }
+
+Ref explain_stop() {
+  Ref list = events() ? events() : Ref::steal(PyList_New(0));
+  events().reset();
+  return list;
+}
+
+void report_region(PyCodeObject* code, const Region& region, const capture::Captured& facts) {
+  const std::string at = place(code, region.begin_unit);
+  const std::string name = PyUnicode_AsUTF8(code->co_name);
+  if (region.guards)
+    log(Artifact::Guards, [&] { return "guards of region at " + at + " in " + name + "\n" + region.guards->text(); });
+  if (!region.executable) return;
+  log(Artifact::Graph, [&] { return "graph at " + at + " in " + name + "\n" + region.executable->forward_text(); });
+  log(Artifact::GraphCode, [&] { return "graph at " + at + " in " + name + "\n" + region.executable->forward_text(); });
+  log(Artifact::AotGraphs, [&] {
+    const std::string backward = region.executable->backward_text();
+    return "forward at " + at + "\n" + region.executable->forward_text() +
+           (backward.empty() ? "no backward" : "backward\n" + backward);
+  });
+  if (!explaining()) return;
+  add_event("graph", file_of(code), line_at(code, region.begin_unit),
+            {{"function", text(name)},
+             {"forward", text(region.executable->forward_text())},
+             {"backward", text(region.executable->backward_text())},
+             {"calls", Ref::steal(PyLong_FromSize_t(region.executable->forward_calls()))},
+             {"guards", lines(region.guards->text())},
+             {"seconds", Ref::steal(PyFloat_FromDouble(facts.seconds))}});
+}
+
+void report_break(PyCodeObject* code, const Region& region) {
+  if (!region.reason) return;
+  const capture::Break& why = *region.reason;
+  const std::string id = why.row->id;
+  if (id == "loop_boundary" || id == "inner_generator") return;  // a seam, no surprise to the user
+  ++counters().graph_breaks;
+  ++break_counts()[why.sentence()];
+  log(Artifact::GraphBreaks, [&] { return "Graph break at " + place(code, region.exit_unit) + "\n" + why.message(); });
+  if (!explaining()) return;
+  Ref stack = Ref::steal(PyList_New(0));
+  for (const ir::SourceLine& where : why.stack) {
+    Ref line = text(stack_line(where));
+    if (!stack || !line || PyList_Append(stack.get(), line.get()) < 0) PyErr_Clear();
+  }
+  const bool known = !why.stack.empty();
+  add_event("break", known ? why.stack.back().file : file_of(code),
+            known ? why.stack.back().line : line_at(code, region.exit_unit),
+            {{"reason", text(why.sentence())}, {"hint", text(why.row->hint)}, {"stack", stack}, {"id", text(id)}});
+}
+
+std::map<std::string, uint64_t>& break_counts() {
+  static std::map<std::string, uint64_t> counts;
+  return counts;
+}
+
+void report_recompile(PyCodeObject* code, int unit, const std::vector<std::string>& reasons) {
+  ++counters().recompiles;
+  const std::string name = PyUnicode_AsUTF8(code->co_name);
+  std::string words = "Recompiling " + name + " at " + place(code, unit);
+  for (const std::string& reason : reasons) words += "\n    because " + reason;
+  log(Artifact::Recompiles, [&] { return words; });
+  add_event("recompile", file_of(code), line_at(code, unit), {{"reason", text(words)}});
+}
+
+void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason) {
+  ++counters().given_up;
+  const std::string name = PyUnicode_AsUTF8(code->co_name);
+  const std::string words = "graphlift runs " + name + " (" + place(code, 0) + ") in eager from now on: " +
+                            std::to_string(limit) + " regions were compiled for it. Last reason: " + last_reason +
+                            ". GRAPHLIFT_LOGS=recompiles shows all; options={\"recompile_limit\": n} raises the limit.";
+  add_event("limit", file_of(code), code->co_firstlineno, {{"reason", text(words)}});
+  warn(words);
+}
+
+bool report_internal_error(PyCodeObject* code, const std::string& words) {
+  ++counters().internal_errors;
+  const std::string name = code ? PyUnicode_AsUTF8(code->co_name) : "?";
+  const std::string message = "graphlift met an internal error in " + name + ": " + words;
+  if (strict()) {
+    PyErr_SetString(class_named("InternalError"), message.c_str());
+    return false;
+  }
+  static std::unordered_set<PyCodeObject*> told;
+  if (told.insert(code).second) warn(message + ". The call runs in eager; please report this with the code that shows it.");
+  return true;
+}
+
+}  // namespace graphlift::engine

@@ -1,0 +1,29 @@
+// Owns: what users are told: logs, warnings, events for explain().
+// Must not: decide anything.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/ref.h"
+#include "engine/region.h"
+
+namespace graphlift::engine {
+
+void report_region(PyCodeObject* code, const Region& region, const capture::Captured& facts);
+void report_break(PyCodeObject* code, const Region& region);
+std::map<std::string, uint64_t>& break_counts();  // by sentence, since the last reset
+void report_recompile(PyCodeObject* code, int unit, const std::vector<std::string>& reasons);
+void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason);
+// An internal error: raised under GRAPHLIFT_STRICT=1 (false: a Python error is set), else one warning a code object.
+bool report_internal_error(PyCodeObject* code, const std::string& words);
+bool strict();
+void raise_graph_break(const std::string& words);
+
+// Events collected between start and stop, as dicts.
+void explain_start();
+Ref explain_stop();
+bool explaining();
+
+}  // namespace graphlift::engine

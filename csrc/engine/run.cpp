@@ -1,0 +1,196 @@
+// Owns: see run.h.
+#include "engine/run.h"
+
+#include "base/error.h"
+#include "capture/root.h"
+#include "engine/compile.h"
+#include "engine/compiled_function.h"
+#include "engine/report.h"
+#include "eval/evaluator.h"
+
+namespace graphlift::engine {
+
+namespace {
+
+eval::Semantics& real_semantics() {
+  static eval::Semantics semantics;
+  return semantics;
+}
+
+guards::Roots roots_of(cpython::Frame frame) {
+  return {frame.locals(), frame.stack(), frame.globals(), frame.builtins(), frame.function()};
+}
+
+// What the frame holds at the region's exit.
+void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
+  const capture::Recipe& recipe = region.recipe;
+  std::vector<Ref> dropped;
+  for (size_t i = 0; i < recipe.locals.size(); ++i) {
+    if (recipe.locals[i] == capture::Recipe::kKeep) continue;
+    PyObject*& slot = frame.locals()[i];
+    dropped.push_back(Ref::steal(slot));
+    slot = recipe.locals[i] == capture::Recipe::kEmpty ? nullptr
+                                                       : Py_NewRef(exit.made[static_cast<size_t>(recipe.locals[i])].get());
+  }
+  const int before = frame.depth();
+  const int after = static_cast<int>(recipe.stack.size());
+  PyObject** stack = frame.stack();
+  std::vector<PyObject*> values;
+  for (int node : recipe.stack)
+    values.push_back(node == capture::Recipe::kEmpty ? nullptr : Py_NewRef(exit.made[static_cast<size_t>(node)].get()));
+  for (int i = 0; i < before; ++i) dropped.push_back(Ref::steal(stack[i]));
+  for (int i = 0; i < after; ++i) stack[i] = values[static_cast<size_t>(i)];
+  frame.set_depth(after);
+  frame.set_position(region.exit_unit);
+}
+
+PyObject* leave_with_error(cpython::Frame frame, int unit) {
+  frame.set_executing(unit);
+  return cpython::leave_to_default(frame, true);
+}
+
+bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == unit; }
+
+}  // namespace
+
+bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit) {
+  Objects tensors(region.outputs);
+  if (region.executable && !region.executable->run(fetched, symbols, tensors.data())) return false;
+  if (region.ready) {
+    exit->result = Ref::borrow(region.ready->get(fetched, tensors.data()));
+    return true;
+  }
+  if (!capture::run_recipe(region.recipe, fetched, tensors.data(), symbols, &exit->made)) return false;
+  if (region.returns) exit->result = exit->made[static_cast<size_t>(region.recipe.result)];
+  return true;
+}
+
+PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
+  PyCodeObject* code = frame.code();
+  constexpr int kPlainFunction = CO_OPTIMIZED | CO_NEWLOCALS;
+  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  const bool plain = (code->co_flags & kPlainFunction) == kPlainFunction && !(code->co_flags & kOther);
+  *handled = false;
+  if (throwing || !plain || frame.is_generator()) return nullptr;
+  if (PyObject* function = frame.function(); function && is_disabled(function)) {
+    *handled = true;
+    cpython::HookScope nobody(nullptr);
+    return cpython::leave_to_default(frame, false);
+  }
+  const bool root = root_code_ == code;
+  if (!root && is_skipped(code)) return nullptr;
+  CodeEntry& entry = owner_.entry(code);
+  if (entry.given_up) return nullptr;
+  *handled = true;
+  return run_frame(frame, entry);
+}
+
+RegionPtr Runner::find(cpython::Frame frame, UnitEntry& at, Found* found) {
+  const guards::Roots roots = roots_of(frame);
+  for (const RegionPtr& region : at.regions) {
+    if (!region->guards) return region;
+    found->prepare(region->guards->fetch_count(), region->guards->symbol_count());
+    if (region->guards->check(roots, found->fetched->data(), found->symbols->data())) return region;
+  }
+  return nullptr;
+}
+
+RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
+  const int unit = frame.position();
+  if (!at.regions.empty()) {
+    std::vector<std::string> reasons;
+    const guards::Roots roots = roots_of(frame);
+    for (const RegionPtr& region : at.regions) reasons.push_back(region->guards->explain(roots));
+    report_recompile(frame.code(), unit, reasons);
+  }
+  capture::Request request{frame, owner_.config.dynamic, &at.seen, wrapped_function, {}};
+  capture::Captured captured = capture::capture_region(request);
+  counters().captures += static_cast<uint64_t>(captured.attempts);
+  capture::Captured facts;
+  facts.seconds = captured.seconds;
+  RegionPtr region = compile_region(owner_.config, std::move(captured));
+  at.regions.push_back(region);
+  ++entry.regions;
+  report_region(frame.code(), *region, facts);
+  report_break(frame.code(), *region);
+  return region;
+}
+
+PyObject* Runner::give_up(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
+  if (!entry.given_up) {
+    entry.given_up = true;
+    const std::string why = at.regions.empty() || !at.regions.back()->guards
+                                ? "too many regions"
+                                : at.regions.back()->guards->explain(roots_of(frame));
+    report_limit(frame.code(), at.regions.size(), why);
+  }
+  return cpython::leave_to_default(frame, false);
+}
+
+// Real instructions until control reaches `unit` or leaves the frame. True: it is there.
+bool Runner::run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome) {
+  while (!at_real_unit(frame, unit)) {
+    *outcome = eval::Evaluator::run_one(frame, real_semantics());
+    if (outcome->exit != eval::Exit::Stopped) return false;
+  }
+  return true;
+}
+
+PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
+  cpython::HookScope hook(this);
+  for (;;) {
+    UnitEntry& at = entry.units[frame.position()];
+    const int unit = frame.position();
+    Found found;
+    RegionPtr region = find(frame, at, &found);
+    if (!region) {
+      if (at.regions.size() >= owner_.config.recompile_limit || entry.regions >= owner_.config.regions_per_code)
+        return give_up(frame, entry, at);
+      try {
+        region = make(frame, entry, at);
+      } catch (const InternalError& error) {
+        entry.given_up = true;
+        if (!report_internal_error(frame.code(), error.what())) return leave_with_error(frame, unit);
+        return cpython::leave_to_default(frame, false);
+      }
+      if (owner_.config.fullgraph && region->reason && !region->returns) return refuse_break(frame, *region);
+      if (region->guards) {
+        found.prepare(region->guards->fetch_count(), region->guards->symbol_count());
+        if (!region->guards->check(roots_of(frame), found.fetched->data(), found.symbols->data())) {
+          const std::string why = region->guards->explain(roots_of(frame));
+          entry.given_up = true;
+          if (!report_internal_error(frame.code(), "a new region's guards don't hold: " + why))
+            return leave_with_error(frame, unit);
+          return cpython::leave_to_default(frame, false);
+        }
+      }
+    } else {
+      ++counters().hits;
+    }
+    ++region->hits;
+    eval::Outcome outcome{eval::Exit::Stopped, Ref(), unit};
+    if (region->kind == Region::Kind::Graph) {
+      Exit exit;
+      if (!run_region(*region, found.fetched->data(), found.symbols->data(), &exit)) {
+        return leave_with_error(frame, unit);
+      }
+      found.release();
+      if (region->returns) {
+        return cpython::leave_by_return(frame, exit.result.release(), region->exit_unit);
+      }
+      write_back(frame, *region, exit);
+    } else if (region->kind == Region::Kind::Plain && !run_plain(frame, region->exit_unit, &outcome)) {
+      return eval::Evaluator::finish(frame, std::move(outcome));
+    }
+    outcome = eval::Evaluator::run_one(frame, real_semantics());
+    if (outcome.exit != eval::Exit::Stopped) return eval::Evaluator::finish(frame, std::move(outcome));
+  }
+}
+
+PyObject* Runner::refuse_break(cpython::Frame frame, const Region& region) {
+  const std::string words = "fullgraph=True, but the graph breaks: " + region.reason->message();
+  raise_graph_break(words);
+  return leave_with_error(frame, region.exit_unit);
+}
+
+}  // namespace graphlift::engine

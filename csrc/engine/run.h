@@ -1,0 +1,84 @@
+// Owns: running frames of compiled callables: lookup, capture on a miss, regions, the breaking instruction, giving up.
+// Must not: know how regions are captured or executed inside.
+#pragma once
+
+#include "cpython/frame.h"
+#include "cpython/hook.h"
+#include "engine/region.h"
+#include "eval/evaluator.h"
+
+namespace graphlift::engine {
+
+// Room for what one hit fetches and makes; on the stack for ordinary regions.
+template <class T, size_t kInline>
+class Slots {
+ public:
+  explicit Slots(size_t count) : count_(count), many_(count > kInline ? new T[count]() : nullptr) {
+    for (size_t i = 0; i < (many_ ? 0 : count); ++i) few_[i] = T();
+  }
+  ~Slots() { delete[] many_; }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  T* data() { return many_ ? many_ : few_; }
+  T& operator[](size_t i) { return data()[i]; }
+  size_t size() const { return count_; }
+
+ private:
+  size_t count_;
+  T few_[kInline];
+  T* many_;
+};
+
+// Objects that one hit owns.
+class Objects : public Slots<PyObject*, 48> {
+ public:
+  using Slots::Slots;
+  ~Objects() {
+    for (size_t i = 0; i < size(); ++i) Py_XDECREF((*this)[i]);
+  }
+};
+
+// What a region left behind: the returned value, or locals and stack of its exit.
+struct Exit {
+  Ref result;
+  std::vector<Ref> made;  // by recipe node
+};
+
+// Runs executable and recipe. False: a Python error is set.
+bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit);
+
+// What a guard check delivered.
+struct Found {
+  std::optional<Objects> fetched;
+  std::optional<Slots<int64_t, 16>> symbols;
+  void prepare(size_t fetches, size_t symbol_count) {
+    fetched.emplace(fetches);
+    symbols.emplace(symbol_count);
+  }
+  void release() { fetched.reset(); }
+};
+
+// Takes frames of the callable and of what it calls for real.
+class Runner final : public cpython::FrameHandler {
+ public:
+  Runner(Owner& owner, PyCodeObject* root_code) : owner_(owner), root_code_(root_code) {}
+  PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override;
+
+ private:
+  PyObject* run_frame(cpython::Frame frame, CodeEntry& entry);
+  RegionPtr find(cpython::Frame frame, UnitEntry& at, Found* found);
+  RegionPtr make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
+  bool run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome);
+  PyObject* give_up(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
+  PyObject* refuse_break(cpython::Frame frame, const Region& region);
+
+  Owner& owner_;
+  PyCodeObject* root_code_;
+};
+
+// Code that is never captured as a root of its own: torch's and the standard library's machinery.
+bool is_skipped(PyCodeObject* code);
+bool is_disabled(PyObject* function);
+PyObject* wrapped_function(PyObject* callable);  // of a compiled callable, borrowed; null for others
+
+}  // namespace graphlift::engine

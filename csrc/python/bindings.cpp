@@ -1,0 +1,91 @@
+// Owns: the extension module graphlift._C: what the user's side calls. Bindings only.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "backend/backend.h"
+#include "base/log.h"
+#include "capture/breaks.h"
+#include "capture/root.h"
+#include "engine/compiled_function.h"
+#include "engine/report.h"
+
+namespace py = pybind11;
+using namespace graphlift;
+
+namespace graphlift {
+void register_backends();
+}
+
+namespace {
+
+engine::Config config_from(const py::dict& given) {
+  engine::Config config;
+  config.fullgraph = given["fullgraph"].cast<bool>();
+  if (!given["dynamic"].is_none())
+    config.dynamic = given["dynamic"].cast<bool>() ? capture::Dynamic::Always : capture::Dynamic::Never;
+  config.backend = given["backend"].cast<std::string>();
+  config.mode = given["mode"].cast<std::string>();
+  const py::dict options = given["options"];
+  config.recompile_limit = options["recompile_limit"].cast<size_t>();
+  config.recompute = options["recompute"].cast<bool>();
+  return config;
+}
+
+py::object own(Ref made) {
+  if (!made) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(made.release());
+}
+
+py::dict all_counters() {
+  const engine::Counters& counts = engine::counters();
+  py::dict result;
+  result["graphs"] = counts.graphs;
+  result["regions"] = counts.regions;
+  result["graph_breaks"] = counts.graph_breaks;
+  result["recompiles"] = counts.recompiles;
+  result["captures"] = counts.captures;
+  result["hits"] = counts.hits;
+  result["frameless_hits"] = counts.frameless_hits;
+  result["given_up"] = counts.given_up;
+  result["internal_errors"] = counts.internal_errors;
+  result["live_regions"] = counts.live_regions;
+  py::dict breaks;
+  for (const auto& [sentence, count] : engine::break_counts()) breaks[py::str(sentence)] = count;
+  result["graph_break"] = breaks;
+  return result;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_C, m) {
+  m.doc() = "graphlift's compiler";
+  register_backends();
+  PyTypeObject* type = engine::compiled_function_type();
+  if (!type) throw py::error_already_set();
+  m.attr("CompiledFunction") = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(type));
+  m.def("compile_function", [](py::handle function, const py::dict& config) {
+    return own(engine::make_compiled_function(function.ptr(), config_from(config)));
+  });
+  m.def("reset", [] {
+    engine::reset_all();
+    engine::break_counts().clear();
+  });
+  m.def("graph_count", [] { return engine::counters().graphs; });
+  m.def("counters", all_counters);
+  m.def("set_log_sink", [](py::handle emit) { set_log_emitter(emit.is_none() ? nullptr : emit.ptr()); });
+  m.def("set_logs", [](const std::string& setting) {
+    reset_logs();
+    const std::string wrong = set_logs(setting);
+    if (!wrong.empty()) throw py::value_error(wrong);
+  });
+  m.def("backend_names", [] { return backend::backend_names(); });
+  m.def("explain_start", [] { engine::explain_start(); });
+  m.def("explain_stop", [] { return own(engine::explain_stop()); });
+  m.def("is_capturing", [] { return capture::current_capture() != nullptr; });
+  m.def("graph_break", [](const std::string&) {});
+  m.def("breaks", [] {
+    py::list rows;
+    for (const capture::BreakRow& row : capture::break_table()) rows.append(py::make_tuple(row.id, row.sentence, row.hint));
+    return rows;
+  });
+}

@@ -1,0 +1,55 @@
+// Owns: see ambient_state.h.
+#include "torch/ambient_state.h"
+
+#include <ATen/autocast_mode.h>
+#include <ATen/core/grad_mode.h>
+
+#include <array>
+
+namespace graphlift::torch_layer {
+
+namespace {
+
+constexpr std::array<c10::DeviceType, 2> kDevices = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
+
+int nesting() {
+  at::autocast::increment_nesting();
+  return at::autocast::decrement_nesting();
+}
+
+}  // namespace
+
+struct AmbientState::Saved {
+  bool grad = at::GradMode::is_enabled();
+  bool cache = at::autocast::is_autocast_cache_enabled();
+  int nesting_depth = nesting();
+  std::array<bool, 2> enabled;
+  std::array<at::ScalarType, 2> dtype;
+
+  Saved() {
+    for (size_t i = 0; i < kDevices.size(); ++i) {
+      enabled[i] = at::autocast::is_autocast_enabled(kDevices[i]);
+      dtype[i] = at::autocast::get_autocast_dtype(kDevices[i]);
+    }
+  }
+  bool operator==(const Saved& other) const = default;
+};
+
+AmbientState::AmbientState() : saved_(std::make_unique<Saved>()) {}
+
+AmbientState::~AmbientState() {
+  at::GradMode::set_enabled(saved_->grad);
+  at::autocast::set_autocast_cache_enabled(saved_->cache);
+  for (size_t i = 0; i < kDevices.size(); ++i) {
+    at::autocast::set_autocast_enabled(kDevices[i], saved_->enabled[i]);
+    at::autocast::set_autocast_dtype(kDevices[i], saved_->dtype[i]);
+  }
+  int depth = nesting();
+  for (; depth < saved_->nesting_depth; ++depth) at::autocast::increment_nesting();
+  for (; depth > saved_->nesting_depth; --depth) at::autocast::decrement_nesting();
+  at::autocast::clear_cache();
+}
+
+bool AmbientState::unchanged() const { return *saved_ == Saved(); }
+
+}  // namespace graphlift::torch_layer

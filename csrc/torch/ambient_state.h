@@ -1,0 +1,23 @@
+// Owns: torch's ambient state of this thread that captured code may set: grad mode, autocast.
+// Must not: guard it (ambient_check does).
+#pragma once
+
+#include <memory>
+
+namespace graphlift::torch_layer {
+
+// Remembers the state; the destructor puts it back and drops what autocast cached of stand-ins.
+class AmbientState {
+ public:
+  AmbientState();
+  ~AmbientState();
+  AmbientState(const AmbientState&) = delete;
+  AmbientState& operator=(const AmbientState&) = delete;
+  bool unchanged() const;  // the state now is the remembered one
+
+ private:
+  struct Saved;
+  std::unique_ptr<Saved> saved_;
+};
+
+}  // namespace graphlift::torch_layer

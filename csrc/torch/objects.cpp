@@ -1,0 +1,170 @@
+// Owns: see objects.h.
+#include "torch/objects.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "torch/tracer.h"
+
+namespace graphlift::torch_layer {
+
+namespace {
+
+// An attribute chain of the torch module, resolved once and kept.
+PyObject* torch_object(const char* path) {
+  Ref object = Ref::steal(PyImport_ImportModule("torch"));
+  std::string rest = path;
+  while (object && !rest.empty()) {
+    const size_t dot = rest.find('.');
+    object = Ref::steal(PyObject_GetAttrString(object.get(), rest.substr(0, dot).c_str()));
+    rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
+  }
+  if (!object) PyErr_Clear();
+  return object.release();
+}
+
+PyTypeObject* torch_type(const char* path) { return reinterpret_cast<PyTypeObject*>(torch_object(path)); }
+
+bool is_one_of(PyTypeObject* type, const std::vector<PyTypeObject*>& list) {
+  return std::find(list.begin(), list.end(), type) != list.end();
+}
+
+std::vector<int> marked_dims(PyObject* tensor, const char* attribute) {
+  std::vector<int> dims;
+  Ref marks = Ref::steal(PyObject_GetAttrString(tensor, attribute));
+  Ref items = marks && PyAnySet_Check(marks.get()) ? Ref::steal(PySequence_List(marks.get())) : Ref();
+  PyErr_Clear();
+  for (Py_ssize_t i = 0; items && i < PyList_GET_SIZE(items.get()); ++i) {
+    const long dim = PyLong_AsLong(PyList_GET_ITEM(items.get(), i));
+    if (dim == -1 && PyErr_Occurred()) PyErr_Clear();
+    dims.push_back(static_cast<int>(dim));
+  }
+  return dims;
+}
+
+bool has(const std::vector<int>& dims, int dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
+
+bool in_standard_library(PyObject* module_name) {
+  static PyObject* names = Py_XNewRef(PySys_GetObject("stdlib_module_names"));
+  const char* text = PyUnicode_AsUTF8(module_name);
+  if (!names || !text) return false;
+  const char* dot = std::strchr(text, '.');
+  Ref top = Ref::steal(PyUnicode_FromStringAndSize(text, dot ? dot - text : static_cast<Py_ssize_t>(std::strlen(text))));
+  const int found = top ? PySet_Contains(names, top.get()) : -1;
+  if (found < 0) PyErr_Clear();
+  return found == 1;
+}
+
+}  // namespace
+
+bool is_singleton(PyObject* object) {
+  static const std::vector<PyTypeObject*> types = {torch_type("dtype"), torch_type("layout"), torch_type("memory_format"),
+                                                   torch_type("qscheme")};
+  return is_one_of(Py_TYPE(object), types);
+}
+
+bool is_device(PyObject* object) {
+  static PyTypeObject* type = torch_type("device");
+  return Py_IS_TYPE(object, type);
+}
+
+bool is_torch_size(PyObject* object) {
+  static PyTypeObject* type = torch_type("Size");
+  return Py_IS_TYPE(object, type);
+}
+
+bool is_parameter(PyObject* tensor) {
+  static PyTypeObject* type = torch_type("nn.Parameter");
+  return PyType_IsSubtype(Py_TYPE(tensor), type);
+}
+
+bool is_torch_owned(PyTypeObject* type) {
+  static const std::vector<PyTypeObject*> types = {
+      torch_type("Tensor"),         torch_type("nn.Parameter"),           torch_type("nn.Buffer"),
+      torch_type("_C.TensorBase"),  torch_type("_C._TensorMeta"),         torch_type("nn.parameter._ParameterMeta"),
+      torch_type("nn.parameter._BufferMeta"), torch_type("SymInt"), torch_type("SymFloat"), torch_type("SymBool")};
+  return is_one_of(type, types);
+}
+
+bool is_trusted_function(PyObject* function) {
+  if (!PyFunction_Check(function)) return false;
+  PyObject* globals = PyFunction_GET_GLOBALS(function);
+  PyObject* name = PyDict_Check(globals) ? PyDict_GetItemString(globals, "__name__") : nullptr;
+  if (!name || !PyUnicode_Check(name)) return false;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) {
+    PyErr_Clear();
+    return false;
+  }
+  const std::string_view module = text;
+  for (std::string_view package : {"torch", "graphlift"})
+    if (module == package || (module.substr(0, package.size()) == package && module[package.size()] == '.')) return true;
+  return in_standard_library(name);
+}
+
+bool is_tensor_function(PyObject* callable) {
+  static const std::vector<PyObject*> holders = {
+      torch_object("_C._VariableFunctions"), torch_object("_C._nn"),      torch_object("_C._fft"),
+      torch_object("_C._linalg"),            torch_object("_C._special"), torch_object("_C._VariableFunctionsClass")};
+  static PyTypeObject* base = torch_type("_C.TensorBase");
+  if (PyCFunction_Check(callable)) {
+    PyObject* self = PyCFunction_GET_SELF(callable);
+    return self && (std::find(holders.begin(), holders.end(), self) != holders.end() ||
+                    std::find(holders.begin(), holders.end(), reinterpret_cast<PyObject*>(Py_TYPE(self))) != holders.end());
+  }
+  const bool descriptor = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
+  return descriptor && PyDescr_TYPE(callable) == base;
+}
+
+bool is_known_base(PyTypeObject* type) {
+  static PyTypeObject* function = torch_type("_C._FunctionBase");
+  return type == function;
+}
+
+bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
+  Ref shape = Ref::steal(PyObject_GetAttrString(tensor, "shape"));
+  if (!shape || !PyTuple_Check(shape.get())) {
+    PyErr_Clear();
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i) {
+    sizes->push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(shape.get(), i)));
+    if (PyErr_Occurred()) {
+      PyErr_Clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+Ref specialize(PyObject* symbolic) {
+  try {
+    const py::handle handle(symbolic);
+    if (torch::is_symint(handle)) return Ref::steal(PyLong_FromLongLong(handle.cast<c10::SymInt>().guard_int(__FILE__, __LINE__)));
+    if (torch::is_symbool(handle))
+      return Ref::borrow(handle.cast<c10::SymBool>().guard_bool(__FILE__, __LINE__) ? Py_True : Py_False);
+    if (torch::is_symfloat(handle))
+      return Ref::steal(PyFloat_FromDouble(handle.cast<c10::SymFloat>().guard_float(__FILE__, __LINE__)));
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return Ref();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return Ref();
+  }
+  return Ref::borrow(symbolic);
+}
+
+bool Marks::is_dynamic(int dim) const { return has(dynamic, dim); }
+bool Marks::is_static(int dim) const { return has(fixed, dim); }
+
+Marks dynamic_marks(PyObject* tensor) {
+  Marks marks{marked_dims(tensor, "_dynamo_dynamic_indices"), marked_dims(tensor, "_dynamo_static_indices")};
+  for (int dim : marked_dims(tensor, "_dynamo_weak_dynamic_indices")) marks.dynamic.push_back(dim);
+  return marks;
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,35 @@
+// Owns: questions about Python objects of torch's that capture/ asks: kinds, marks, what is a singleton.
+// Must not: need torch headers to include it, or know captures.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace graphlift::torch_layer {
+
+bool is_singleton(PyObject* object);          // dtype, layout, memory format, qscheme
+bool is_device(PyObject* object);             // torch.device
+bool is_torch_size(PyObject* object);
+bool is_parameter(PyObject* tensor);
+// torch.Tensor, nn.Parameter, nn.Buffer and their metaclasses: their attributes are taken as constant.
+bool is_torch_owned(PyTypeObject* type);
+// A function of torch's own Python code or of the standard library: known without a guard on how it was reached.
+bool is_trusted_function(PyObject* function);
+// An operator of torch's (a C function of torch's operator namespaces or a method of Tensor): runs on stand-ins.
+bool is_tensor_function(PyObject* callable);
+bool is_known_base(PyTypeObject* type);       // C bases of torch's Python classes that may be made while capturing
+bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes);
+// A torch.SymInt/SymFloat/SymBool of ours becomes its value, guarded. Null with a Python error.
+Ref specialize(PyObject* symbolic);
+
+// mark_dynamic / mark_static as the user set them on a tensor.
+struct Marks {
+  std::vector<int> dynamic, fixed;
+  bool is_dynamic(int dim) const;
+  bool is_static(int dim) const;
+};
+Marks dynamic_marks(PyObject* tensor);
+
+}  // namespace graphlift::torch_layer

@@ -1,6 +1,7 @@
 // Owns: what exception_groups.h says. Groups are split by their own methods, which subclasses may override.
 #include "eval/exception_groups.h"
 
+#include "cpython/api.h"
 #include "eval/errors.h"
 
 namespace graphlift::eval {
@@ -50,25 +51,54 @@ int collect_leaves(PyObject* exception, PyObject* ids) {
   return 0;
 }
 
-PyObject* is_wanted_leaf(PyObject* ids, PyObject* exception) {
-  if (is_group(exception)) Py_RETURN_FALSE;
-  Ref id = Ref::steal(PyLong_FromVoidPtr(exception));
-  const int found = id ? PySet_Contains(ids, id.get()) : -1;
-  return found < 0 ? nullptr : PyBool_FromLong(found);
+// group.derive(members), with the group's traceback, context, cause and notes.
+Ref derive(Semantics& semantics, PyObject* group, PyObject* members) {
+  Ref part = call_method(semantics, group, "derive", members);
+  if (!part) return part;
+  if (!is_group(part.get())) {
+    PyErr_SetString(PyExc_TypeError, "derive must return an instance of BaseExceptionGroup");
+    return Ref();
+  }
+  Ref traceback = Ref::steal(PyException_GetTraceback(group));
+  if (traceback && PyException_SetTraceback(part.get(), traceback.get()) < 0) return Ref();
+  PyException_SetContext(part.get(), PyException_GetContext(group));
+  PyException_SetCause(part.get(), PyException_GetCause(group));
+  Ref notes = cpython::optional_attribute(group, interned("__notes__"));
+  if (!notes) return PyErr_Occurred() ? Ref() : std::move(part);
+  if (!PySequence_Check(notes.get())) return part;
+  Ref copy = Ref::steal(PySequence_List(notes.get()));
+  if (!copy || PyObject_SetAttr(part.get(), interned("__notes__"), copy.get()) < 0) return Ref();
+  return part;
 }
 
-PyMethodDef wanted_leaf_def = {"is_wanted_leaf", is_wanted_leaf, METH_O, nullptr};
+// The group cut down to the leaves in `ids`; None when there are none.
+Ref project(Semantics& semantics, PyObject* group, PyObject* ids) {
+  Ref members = Ref::steal(PyObject_GetAttrString(group, "exceptions"));
+  Ref kept = Ref::steal(PyList_New(0));
+  if (!members || !kept) return Ref();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(members.get()); ++i) {
+    PyObject* member = PyTuple_GET_ITEM(members.get(), i);
+    Ref part = Ref::borrow(Py_None);
+    if (is_group(member)) {
+      part = project(semantics, member, ids);
+    } else {
+      Ref id = Ref::steal(PyLong_FromVoidPtr(member));
+      if (!id) return Ref();
+      if (PySet_Contains(ids, id.get()) == 1) part = Ref::borrow(member);
+    }
+    if (!part || (part.get() != Py_None && PyList_Append(kept.get(), part.get()) < 0)) return Ref();
+  }
+  return PyList_GET_SIZE(kept.get()) ? derive(semantics, group, kept.get()) : Ref::borrow(Py_None);
+}
 
-// The original group cut down to the leaves that are in `kept`, a list of exceptions; None when there are none.
-Ref project(Semantics& semantics, PyObject* original, PyObject* kept) {
+// The original group cut down to the leaves of the exceptions in `kept`, a list.
+Ref project_onto(Semantics& semantics, PyObject* original, PyObject* kept) {
   Ref ids = Ref::steal(PySet_New(nullptr));
   if (!ids) return Ref();
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(kept); ++i) {
     if (collect_leaves(PyList_GET_ITEM(kept, i), ids.get()) < 0) return Ref();
   }
-  Ref wanted = Ref::steal(PyCFunction_New(&wanted_leaf_def, ids.get()));
-  if (!wanted) return Ref();
-  return call_method(semantics, original, "subgroup", wanted.get());
+  return project(semantics, original, ids.get());
 }
 
 // A part of the original group that a clause left or raised again unchanged keeps its notes, traceback, cause and context.
@@ -119,7 +149,7 @@ Ref combine_groups(Semantics& semantics, PyObject* original, PyObject* exception
   Ref raised = Ref::steal(PyList_New(0)), reraised = Ref::steal(PyList_New(0));
   if (!raised || !reraised || partition(original, exceptions, raised.get(), reraised.get()) < 0) return Ref();
   Ref kept = Ref::borrow(Py_None);
-  if (PyList_GET_SIZE(reraised.get()) > 0) kept = project(semantics, original, reraised.get());
+  if (PyList_GET_SIZE(reraised.get()) > 0) kept = project_onto(semantics, original, reraised.get());
   if (!kept || PyList_GET_SIZE(raised.get()) == 0) return kept;
   if (kept.get() != Py_None && PyList_Append(raised.get(), kept.get()) < 0) return Ref();
   if (PyList_GET_SIZE(raised.get()) == 1) return Ref::borrow(PyList_GET_ITEM(raised.get(), 0));

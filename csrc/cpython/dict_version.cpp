@@ -15,8 +15,12 @@ const uint64_t* dict_version_address(PyObject* dict) {
 
 const unsigned* type_version_address(PyTypeObject* type) { return &type->tp_version_tag; }
 
+// Invalidating a tag sets it to 0 in all versions; up to 3.12 a flag says so too.
 unsigned type_version(PyTypeObject* type) {
-  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+#if PY_VERSION_HEX < 0x030d0000
+  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) return 0;
+#endif
+  return type->tp_version_tag;
 }
 
 }  // namespace graphlift::cpython

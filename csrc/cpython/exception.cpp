@@ -37,6 +37,7 @@ PyObject* handled_exception() {
 
 void set_handled_exception(PyObject* exception) {
   PyObject*& slot = PyThreadState_Get()->exc_info->exc_value;
+  if (exception == Py_None) Py_CLEAR(exception);  // 3.13 looks further out only where there is null
   Py_XSETREF(slot, exception);
 }
 

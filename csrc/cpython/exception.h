@@ -13,7 +13,7 @@ Ref take_exception();
 void restore_exception(Ref exception);
 // The exception that the running frame's generator or thread is handling; borrowed, None when there is none.
 PyObject* handled_exception();
-// Replaces it; takes over the reference.
+// Replaces it (None: by none); takes over the reference.
 void set_handled_exception(PyObject* exception);
 // Adds the current frame (LinkFrame) at its executing instruction to the pending exception's traceback.
 void add_traceback(Frame frame);

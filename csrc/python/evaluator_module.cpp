@@ -130,8 +130,7 @@ PyObject* counters(PyObject*, PyObject*) {
 PyObject* opcode_table(PyObject*, PyObject*) {
   Ref list = Ref::steal(PyList_New(0));
   for (const cpython::OpRow& row : cpython::opcode_rows()) {
-    Ref item = Ref::steal(Py_BuildValue("(s#ii)", row.name.data(), static_cast<Py_ssize_t>(row.name.size()), row.since,
-                                        row.until));
+    Ref item = Ref::steal(Py_BuildValue("(sii)", std::string(row.name).c_str(), row.since, row.until));
     if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
   }
   return list.release();

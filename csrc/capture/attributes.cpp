@@ -71,6 +71,7 @@ Ref getset_get(Capture& capture, PyObject* descriptor, PyObject* object, PyObjec
 Ref descriptor_get(Capture& capture, PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name,
                    Ref* method_self) {
   if (PyFunction_Check(descriptor)) {
+    if (!admit_type_value(capture, type, name, descriptor)) return Ref();
     if (know_function(capture, descriptor) < 0) return Ref();
     if (!object) return Ref::borrow(descriptor);
     if (method_self) {
@@ -117,6 +118,11 @@ PyObject* own_getattribute(Capture& capture, PyTypeObject* type) {
 }
 
 }  // namespace
+
+Ref call_descriptor_get(Capture& capture, PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name) {
+  if (!has_get(descriptor)) return admit_type_value(capture, type, name, descriptor);
+  return descriptor_get(capture, descriptor, object, type, name, nullptr);
+}
 
 Ref generic_get_attr(Capture& capture, PyObject* object, PyObject* name, Ref* method_self) {
   PyTypeObject* type = Py_TYPE(object);

@@ -13,18 +13,6 @@ using guards::OriginKind;
 
 namespace {
 
-destructor python_class_dealloc() {
-  static destructor found = [] {
-    Ref name = Ref::steal(PyUnicode_FromString("Probe"));
-    Ref bases = Ref::steal(PyTuple_New(0));
-    Ref body = Ref::steal(PyDict_New());
-    PyObject* args[] = {name.get(), bases.get(), body.get()};
-    Ref type = Ref::steal(PyObject_Vectorcall(reinterpret_cast<PyObject*>(&PyType_Type), args, 3, nullptr));
-    return type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_dealloc : nullptr;
-  }();
-  return found;
-}
-
 // An outside object of a C type whose state C code would read.
 bool opaque(Capture& capture, PyObject* object) {
   if (!capture.is_outside(object) || container_kind(object) != Kind::None) return false;
@@ -89,10 +77,6 @@ Ref run_prepared(Capture& capture, const CallArgs& call, uint8_t flags) {
       PyObject_Vectorcall(call.callable, prepared.args.data(), static_cast<size_t>(call.nargs), call.kwnames));
   if (capture.pending) return Ref();
   return from_c_code(capture, std::move(result));
-}
-
-bool is_python_class(PyTypeObject* type) {
-  return (type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_dealloc == python_class_dealloc();
 }
 
 PyTypeObject* solid_base(PyTypeObject* type) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "capture/callables.h"
+#include "capture/recipe_parts.h"
 
 namespace graphlift::capture {
 
@@ -10,7 +11,6 @@ Ref call_type(Capture& capture, const CallArgs& call);
 Ref call_tensor_function(Capture& capture, const CallArgs& call);
 // functools.partial, lru_cache wrappers, itemgetter...: false when the object is none of these.
 bool call_known_object(Capture& capture, const CallArgs& call, Ref* result);
-bool is_python_class(PyTypeObject* type);      // made by a class statement (or type())
 PyTypeObject* solid_base(PyTypeObject* type);  // the nearest base that is a C type
 // C types whose instances may run any method while they are fresh: iterators, generators, exceptions, deques...
 bool is_known_fresh_type(PyTypeObject* type);

@@ -53,6 +53,8 @@ bool fill_Call(const Node& node, PyObject* object, const In& in) {
     return made;
   }();
   PyObject* args[] = {object, in.at(node.state[0])};
+  std::optional<QuietWarnings> quiet;
+  if (warns_of_reduce(Py_TYPE(object))) quiet.emplace();
   return static_cast<bool>(Ref::steal(PyObject_VectorcallMethod(name, args, 2, nullptr)));
 }
 

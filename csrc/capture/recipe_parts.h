@@ -29,6 +29,19 @@ PyTypeObject* deque_type();
 // Replaces the content from an iterable, by deque's own methods.
 bool refill_deque(PyObject* deque, PyObject* items);
 bool clear_ordered_dict(PyObject* dict);
+// Some C types warn that their __reduce__ and __setstate__ will go away. The program asked for neither, so while this
+// lives no warning is seen; what the program set up for its own warnings is not touched.
+class QuietWarnings {
+ public:
+  QuietWarnings();
+  ~QuietWarnings();
+  QuietWarnings(const QuietWarnings&) = delete;
+  QuietWarnings& operator=(const QuietWarnings&) = delete;
+
+ private:
+  Ref filters_, entry_;
+};
+bool warns_of_reduce(PyTypeObject* type);
 // By raw storage; OrderedDicts keep their order.
 bool put(PyObject* dict, PyObject* key, PyObject* value);
 

@@ -1,5 +1,7 @@
 // Owns: what recipes know of C types: which base allocates an instance, and C-level access to OrderedDict and deque.
 // Must not: call a method that a subclass may have overridden.
+#include <string_view>
+
 #include "base/error.h"
 #include "capture/recipe_parts.h"
 #include "cpython/instance.h"
@@ -56,6 +58,28 @@ bool refill_deque(PyObject* deque, PyObject* items) {
 bool clear_ordered_dict(PyObject* dict) {
   static PyObject* clear = own_method(&PyODict_Type, "clear");
   return static_cast<bool>(Ref::steal(PyObject_Vectorcall(clear, &dict, 1, nullptr)));
+}
+
+bool warns_of_reduce(PyTypeObject* type) { return std::string_view(type->tp_name).starts_with("itertools."); }
+
+QuietWarnings::QuietWarnings() {
+  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "warnings");
+  if (!module) return;  // then nobody has set anything up, and the default hides these warnings
+  filters_ = Ref::steal(PyObject_GetAttrString(module, "filters"));
+  entry_ = Ref::steal(Py_BuildValue("(sOOOi)", "ignore", Py_None, PyExc_Warning, Py_None, 0));
+  if (!filters_ || !entry_ || !PyList_Check(filters_.get()) || PyList_Insert(filters_.get(), 0, entry_.get()) < 0) {
+    PyErr_Clear();
+    filters_.reset();
+  }
+}
+
+QuietWarnings::~QuietWarnings() {
+  for (Py_ssize_t i = 0; filters_ && i < PyList_GET_SIZE(filters_.get()); ++i) {
+    if (PyList_GET_ITEM(filters_.get(), i) != entry_.get()) continue;
+    SavedError error;
+    if (PyList_SetSlice(filters_.get(), i, i + 1, nullptr) < 0) PyErr_Clear();
+    return;
+  }
 }
 
 bool put(PyObject* dict, PyObject* key, PyObject* value) {

@@ -129,6 +129,7 @@ class Attempt {
   const Request& request_;
   size_t stop_at_;
   Capture capture_;
+  bool finished_ = false;  // finish() ends the recording
 };
 
 bool Attempt::admit_stack() {
@@ -197,6 +198,7 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
 
 bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>* reason) {
   out->graph_calls = capture_.tracer->call_count();
+  finished_ = true;
   std::unique_ptr<torch_layer::Traced> traced = capture_.tracer->finish(result.tensor_outputs);
   if (!traced || capture_.pending || !traced->refuse.empty()) {
     std::string words = traced ? traced->refuse : "deriving the backward graph failed";
@@ -250,7 +252,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
     }
     PyErr_Clear();
   }
-  capture_.tracer->stop();
+  if (!finished_) capture_.tracer->stop();
   return done;
 }
 

@@ -1,5 +1,5 @@
-// Owns: rules for fresh functions, bound methods of Python and C types, super objects, weak references and dict views.
-// Must not: call any of them.
+// Owns: rules for fresh functions, bound methods of Python and C types, super objects, weak references and views of
+// dicts. Must not: call any of them.
 #include <Python.h>
 
 #include <string_view>
@@ -110,7 +110,9 @@ int early_c_method(Builder& builder, PyObject* method) {
   return descriptor ? add_bound(builder, descriptor, self) : -1;
 }
 
-bool matches_slot_method(PyObject* object, PyTypeObject*) { return Py_IS_TYPE(object, &_PyMethodWrapper_Type); }
+bool matches_slot_method(PyObject* object, PyTypeObject*) {
+  return Py_TYPE(object)->tp_name == std::string_view("method-wrapper");
+}
 
 int early_slot_method(Builder& builder, PyObject* method) {
   PyObject* self = builder.keep(Ref::steal(PyObject_GetAttrString(method, "__self__")));
@@ -152,17 +154,35 @@ int early_weakref(Builder& builder, PyObject* object) {
   return add_call(builder, reinterpret_cast<PyObject*>(Py_TYPE(object)), {&target, 1});
 }
 
-// A view's kind is its type's name: "dict_keys", "odict_items".
+// What a view or proxy looks at: the one object that it holds.
+PyObject* viewed(PyObject* view) {
+  PyObject* found = nullptr;
+  auto note = [](PyObject* held, void* place) {
+    if (!PyType_Check(held)) *static_cast<PyObject**>(place) = held;
+    return 0;
+  };
+  Py_TYPE(view)->tp_traverse(view, note, &found);
+  return found;
+}
+
 bool matches_dict_view(PyObject* object, PyTypeObject*) {
   return PyDictViewSet_Check(object) || PyDictValues_Check(object);
 }
 
+// A view's kind is its type's name: "dict_keys", "odict_items".
 int early_dict_view(Builder& builder, PyObject* object) {
-  auto* dict = reinterpret_cast<PyObject*>(reinterpret_cast<_PyDictViewObject*>(object)->dv_dict);
+  PyObject* dict = viewed(object);
   const std::string name = Py_TYPE(object)->tp_name;
   PyTypeObject* type = name[0] == 'o' ? &PyODict_Type : &PyDict_Type;
   PyObject* method = own_attribute(type, name.c_str() + name.find('_') + 1);
   return method && dict ? add_call(builder, method, {&dict, 1}) : -1;
+}
+
+bool matches_proxy(PyObject* object, PyTypeObject*) { return Py_IS_TYPE(object, &PyDictProxy_Type); }
+
+int early_proxy(Builder& builder, PyObject* object) {
+  PyObject* mapping = viewed(object);
+  return mapping ? add_call(builder, reinterpret_cast<PyObject*>(&PyDictProxy_Type), {&mapping, 1}) : -1;
 }
 
 constexpr FreshRule kRules[] = {
@@ -173,6 +193,7 @@ constexpr FreshRule kRules[] = {
     {"super", matches_super, early_super, nullptr},
     {"weak reference", matches_weakref, early_weakref, nullptr},
     {"dict view", matches_dict_view, early_dict_view, nullptr},
+    {"mapping proxy", matches_proxy, early_proxy, nullptr},
 };
 
 }  // namespace

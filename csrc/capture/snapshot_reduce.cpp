@@ -102,23 +102,9 @@ const ReduceRow* find_row(PyTypeObject* type) {
 
 bool matches_reduced(PyObject* object, PyTypeObject*) { return find_row(Py_TYPE(object)) != nullptr; }
 
-// Some C types warn that their __reduce__ will go away; the program did not ask for it, so it must not see that.
-Ref reduce_quietly(PyObject* object) {
-  Ref warnings = Ref::steal(PyImport_ImportModule("warnings"));
-  Ref type = warnings ? Ref::steal(PyObject_GetAttrString(warnings.get(), "catch_warnings")) : Ref();
-  Ref guard = type ? Ref::steal(PyObject_CallNoArgs(type.get())) : Ref();
-  Ref entered = guard ? Ref::steal(PyObject_CallMethod(guard.get(), "__enter__", nullptr)) : Ref();
-  Ref quiet = entered ? Ref::steal(PyObject_CallMethod(warnings.get(), "simplefilter", "s", "ignore")) : Ref();
-  Ref result = quiet ? Ref::steal(PyObject_CallMethod(object, "__reduce_ex__", "i", 4)) : Ref();
-  if (entered) {
-    SavedError error;
-    if (!Ref::steal(PyObject_CallMethod(guard.get(), "__exit__", "OOO", Py_None, Py_None, Py_None))) PyErr_Clear();
-  }
-  return result;
-}
-
 Ref reduce(PyObject* object) {
-  if (std::string_view(Py_TYPE(object)->tp_name).starts_with("itertools.")) return reduce_quietly(object);
+  std::optional<QuietWarnings> quiet;
+  if (warns_of_reduce(Py_TYPE(object))) quiet.emplace();
   return Ref::steal(PyObject_CallMethod(object, "__reduce_ex__", "i", 4));
 }
 

@@ -50,8 +50,9 @@ Ref outside_dict_attr(Capture& capture, PyObject* real, OriginId origin, PyObjec
 Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
   PyObject* real = real_of(capture, tensor);
   const std::optional<OriginId> origin = real ? origin_of_stand_in(capture, tensor) : std::nullopt;
+  const OriginId at = origin.value_or(guards::kNoOrigin);
   if (is_named(name, "grad") && real && origin && !capture.grad_written.count(tensor))
-    return outside_grad(capture, real, *origin);
+    return outside_grad(capture, real, at);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
   if (found && Py_TYPE(found)->tp_descr_set) {
     for (const char* refused : kRefused)
@@ -62,7 +63,7 @@ Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
       return getter ? call_known(capture, getter.get(), tensor) : getter;
     }
     if (is_named(name, "__dict__") && real && origin) {
-      outside_dict_attr(capture, real, *origin, name);
+      outside_dict_attr(capture, real, at, name);
       if (PyErr_Occurred()) return Ref();
       return Ref::borrow(cpython::instance_dict(real));
     }
@@ -70,7 +71,7 @@ Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
     return capture.pending ? Ref() : std::move(value);
   }
   if (real && origin && !found) {
-    Ref value = outside_dict_attr(capture, real, *origin, name);
+    Ref value = outside_dict_attr(capture, real, at, name);
     if (value || PyErr_Occurred()) return value;
   }
   Ref value = Ref::steal(PyObject_GetAttr(tensor, name));

@@ -100,7 +100,6 @@ void dealloc(PyObject* object) {
 PyObject* repr(PyObject* object) { return PyUnicode_FromFormat("<compiled %R>", self_of(object)->function); }
 
 PyMemberDef members[] = {
-    {"__wrapped__", T_OBJECT, offsetof(CompiledFunction, function), READONLY, "the function as the user wrote it"},
     {"__dictoffset__", T_PYSSIZET, offsetof(CompiledFunction, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(CompiledFunction, weakrefs), READONLY, nullptr},
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(CompiledFunction, vectorcall), READONLY, nullptr},
@@ -141,6 +140,8 @@ Ref make_compiled_function(PyObject* function, Config config) {
   CompiledFunction* self = self_of(made.get());
   self->vectorcall = call;
   self->function = Py_NewRef(function);
+  self->dict = PyDict_New();
+  if (!self->dict || PyDict_SetItemString(self->dict, "__wrapped__", function) < 0) return Ref();
   new (&self->owner) std::unique_ptr<Owner>(std::make_unique<Owner>(std::move(config)));
   return made;
 }

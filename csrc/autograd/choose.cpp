@@ -77,7 +77,10 @@ class Costs {
 class Network {
  public:
   Network(const Joint& joint, const PartitionOptions& options)
-      : joint_(joint), options_(options), costs_(joint, options.shapes), in_(joint.calls.size(), -1),
+      : joint_(joint),
+        options_(options),
+        costs_(joint, options.shapes),
+        in_(joint.calls.size(), -1),
         out_(joint.definer.size(), -1) {}
 
   Choice solve() {
@@ -87,7 +90,8 @@ class Network {
     sink_ = flow_.add_vertex();
     for (size_t c = 0; c < joint_.calls.size(); ++c)
       if (in_network(joint_.calls[c])) add_call(c, choice.saved);
-    GL_CHECK(flow_.run(source_, sink_) < MaxFlow::kInfinite, "backward needs a value that can be neither saved nor made again");
+    GL_CHECK(flow_.run(source_, sink_) < MaxFlow::kInfinite,
+             "backward needs a value that can be neither saved nor made again");
     std::vector<bool> side = flow_.sink_side(sink_);
     for (size_t c = 0; c < joint_.calls.size(); ++c) {
       if (in_[c] < 0) continue;
@@ -138,9 +142,12 @@ class Network {
     if (!options_.recompute) return call.engine && !call.forward ? 0 : MaxFlow::kInfinite;
     if (!call.forward) return 0;  // it runs once, wherever it runs
     switch (work) {
-      case Work::Cheap: return costs_.running(*call.node, 16);
-      case Work::Costly: return costs_.running(*call.node, 2);
-      default: return MaxFlow::kInfinite;
+      case Work::Cheap:
+        return costs_.running(*call.node, 16);
+      case Work::Costly:
+        return costs_.running(*call.node, 2);
+      default:
+        return MaxFlow::kInfinite;
     }
   }
 

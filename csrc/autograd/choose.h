@@ -14,7 +14,8 @@ struct Choice {
   std::vector<bool> again;  // by call: runs in backward, although it could run in forward
 };
 
-// A minimum cut: least bytes saved plus the price of running operators again; of equal ones that with the least run again.
+// A minimum cut: least bytes saved plus the price of running operators again; of equal ones that with the least run
+// again.
 Choice choose(const Joint& joint, const PartitionOptions& options);
 
 }  // namespace graphlift::autograd

@@ -42,7 +42,8 @@ class Matcher {
   }
 
  private:
-  // native_dropout(x, p, train): its first result is x * mask / (1 - p) again, so that of the first run the mask alone is saved.
+  // native_dropout(x, p, train): its first result is x * mask / (1 - p) again, so that of the first run the mask alone
+  // is saved.
   bool keep_mask_only(ir::Node& node, ir::Node* first) {
     static const ir::Op dropout("aten::native_dropout.default"), masked("aten::native_dropout_backward.default");
     if (!(node.op == dropout) || node.args.size() != 3) return false;
@@ -50,7 +51,8 @@ class Matcher {
     const bool* train = std::get_if<bool>(&node.args[2]);
     if (!p || !train || !*train || !node.outputs[0] || !node.outputs[1]) return false;
     double scale = *p == 1 ? 0.0 : 1 / (1 - *p);
-    ir::Node* made = graph_.insert_call(&node, masked, {node.args[0], ir::ValueRef{first, 1}, scale}, {node.outputs[0]});
+    ir::Node* made =
+        graph_.insert_call(&node, masked, {node.args[0], ir::ValueRef{first, 1}, scale}, {node.outputs[0]});
     made->where = node.where;
     made->backward = node.backward;
     made->must_recompute = true;
@@ -89,7 +91,8 @@ class Matcher {
 
 std::unique_ptr<ir::Graph> with_first_draws(const ir::Graph& joint) {
   const auto& nodes = joint.nodes();
-  bool any = std::any_of(nodes.begin(), nodes.end(), [](const ir::Node& node) { return node.must_recompute && draws(node); });
+  bool any =
+      std::any_of(nodes.begin(), nodes.end(), [](const ir::Node& node) { return node.must_recompute && draws(node); });
   if (!any) return nullptr;
   auto graph = joint.clone();
   Matcher(graph.get()).run();

@@ -26,9 +26,8 @@ class Analysis {
       call.node = &node;
       call.first_value = static_cast<int>(joint_.definer.size());
       for (const ir::Arg& arg : node.args)
-        ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-          call.reads.push_back(first_values.at(value.node) + value.index);
-        });
+        ir::for_each_value(
+            arg, [&](const ir::ValueRef& value) { call.reads.push_back(first_values.at(value.node) + value.index); });
       const ir::ValueRef* viewed = ops::viewed_value(node);
       first_values[&node] = call.first_value;
       for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -36,13 +35,15 @@ class Analysis {
         joint_.definer.push_back(static_cast<int>(joint_.calls.size()));
         joint_.owner.push_back(viewed ? joint_.owner[first_values.at(viewed->node) + viewed->index] : value);
       }
-      traits_.push_back(node.kind == ir::NodeKind::Input ? ops::OpTraits{Effect::None, Work::View} : ops::traits(node.op));
+      traits_.push_back(node.kind == ir::NodeKind::Input ? ops::OpTraits{Effect::None, Work::View}
+                                                         : ops::traits(node.op));
       joint_.calls.push_back(std::move(call));
     }
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
       const ir::ValueRef* value = graph.outputs()[i].value();
       bool is_output = i < static_cast<size_t>(forward_outputs);
-      (is_output ? joint_.outputs : joint_.gradients).push_back(value ? first_values.at(value->node) + value->index : -1);
+      (is_output ? joint_.outputs : joint_.gradients)
+          .push_back(value ? first_values.at(value->node) + value->index : -1);
     }
     mark_engine(graph.inputs().size() > static_cast<size_t>(primals));
     joint_.read_late.assign(joint_.definer.size(), false);

@@ -14,7 +14,8 @@ struct Joint {
     const ir::Node* node = nullptr;
     int first_value = 0;
     std::vector<int> reads;
-    bool engine = false;   // recorded while the engine computed the gradients (not in a backward() inside of the function)
+    bool engine =
+        false;  // recorded while the engine computed the gradients (not in a backward() inside of the function)
     bool forward = false;  // a forward output, or an effect in forward, needs it
     bool late = false;     // can't run before backward, or must not
     bool wanted = false;   // a gradient, or an effect in backward, needs it
@@ -22,11 +23,11 @@ struct Joint {
   };
 
   std::vector<Call> calls;
-  std::vector<int> definer;           // by value: its call
-  std::vector<int> owner;             // by value: the value whose memory it shares, maybe itself
-  std::vector<bool> read_late;        // by value: a late call or a gradient reads it
-  std::vector<int> outputs;           // values of the forward outputs; -1: None
-  std::vector<int> gradients;         // values; -1: None
+  std::vector<int> definer;     // by value: its call
+  std::vector<int> owner;       // by value: the value whose memory it shares, maybe itself
+  std::vector<bool> read_late;  // by value: a late call or a gradient reads it
+  std::vector<int> outputs;     // values of the forward outputs; -1: None
+  std::vector<int> gradients;   // values; -1: None
   int primals = 0;
 
   ir::ValueRef value(int number) const;

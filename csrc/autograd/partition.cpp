@@ -139,8 +139,7 @@ void build_forward(const Joint& joint, Partition* result, const std::vector<int>
       for (int value : joint.calls[c].reads) runs[joint.definer[value]] = true;
 
   Copier copier(joint);
-  for (int c = 0; c < joint.primals; ++c)
-    copier.add_input(joint.calls[c].first_value, joint.calls[c].node->input_name);
+  for (int c = 0; c < joint.primals; ++c) copier.add_input(joint.calls[c].first_value, joint.calls[c].node->input_name);
   for (size_t c = 0; c < joint.calls.size(); ++c)
     if (runs[c] && joint.calls[c].node->kind != ir::NodeKind::Input) copier.add_call(c);
   for (int value : joint.outputs) copier.add_output(value);

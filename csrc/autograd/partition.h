@@ -10,15 +10,17 @@
 namespace graphlift::autograd {
 
 struct PartitionOptions {
-  // False: no operator that does work runs again in backward. Views are made again always: they cost nothing, and their base
-  // is what memory pays for.
+  // False: no operator that does work runs again in backward. Views are made again always: they cost nothing, and their
+  // base is what memory pays for.
   bool recompute = true;
   const ir::ShapeEnv* shapes = nullptr;  // hints for sizes; null: a symbol counts as 64
 };
 
 struct Partition {
-  std::unique_ptr<ir::Graph> forward;   // inputs: primals. Outputs: the joint's first `forward_outputs`, then saved values.
-  std::unique_ptr<ir::Graph> backward;  // inputs: saved values (in order), then tangents. Outputs: gradients. Null: no gradients.
+  std::unique_ptr<ir::Graph>
+      forward;  // inputs: primals. Outputs: the joint's first `forward_outputs`, then saved values.
+  std::unique_ptr<ir::Graph>
+      backward;  // inputs: saved values (in order), then tangents. Outputs: gradients. Null: no gradients.
   struct Saved {
     int primal = -1;  // >= 0: the saved value is this primal itself
     int output = -1;  // >= 0: it is this forward output
@@ -32,9 +34,11 @@ struct Partition {
 //
 // What is promised of the result, whatever is saved:
 // - Calls with effects or random draws run once, in the order of the joint graph, those recorded in forward in forward.
-// - Calls that depend on tangents, and calls that a checkpoint made again (must_recompute), run in backward. A checkpoint's
+// - Calls that depend on tangents, and calls that a checkpoint made again (must_recompute), run in backward. A
+// checkpoint's
 //   random draws are not drawn again: they are the saved ones of its first run, as torch restores the generator for it.
-// - Of forward outputs only those are saved in place of what made them that backward reads in eager too, so that writing into
+// - Of forward outputs only those are saved in place of what made them that backward reads in eager too, so that
+// writing into
 //   an output breaks no backward that eager would run.
 Partition partition(const ir::Graph& joint, int primals, int forward_outputs, const PartitionOptions& options = {});
 

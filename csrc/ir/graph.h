@@ -1,5 +1,5 @@
-// Owns: the graph: an ordered SSA list of aten-level calls over tensors, with typed results and the user's source lines.
-// Must not: know torch, Python objects, or how an operator computes.
+// Owns: the graph: an ordered SSA list of aten-level calls over tensors, with typed results and the user's source
+// lines. Must not: know torch, Python objects, or how an operator computes.
 #pragma once
 
 #include <complex>
@@ -35,8 +35,14 @@ using ArgList = std::vector<Arg>;
 struct None {
   bool operator==(const None&) const = default;
 };
-struct Layout { int8_t number; bool operator==(const Layout&) const = default; };
-struct MemoryFormat { int8_t number; bool operator==(const MemoryFormat&) const = default; };
+struct Layout {
+  int8_t number;
+  bool operator==(const Layout&) const = default;
+};
+struct MemoryFormat {
+  int8_t number;
+  bool operator==(const MemoryFormat&) const = default;
+};
 
 // One argument of a call: a value, or something known when the graph was made. A symbolic int is Sym.
 struct Arg : std::variant<None, ValueRef, Sym, double, bool, std::complex<double>, std::string, DType, Device, Layout,
@@ -71,21 +77,21 @@ struct SourceLine {
 };
 
 enum class NodeKind : uint8_t {
-  Input,   // a graph input; `input_name` says which
-  Call,    // an operator call
-  SymCall, // reserved for scalars computed at run time from tensor data
+  Input,    // a graph input; `input_name` says which
+  Call,     // an operator call
+  SymCall,  // reserved for scalars computed at run time from tensor data
 };
 
 struct Node {
   int id = 0;  // position-independent, unique in the graph; printed as %id
   NodeKind kind = NodeKind::Call;
-  Op op;                          // Call
-  std::string input_name;         // Input: "x", "tangent0"
-  ArgList args;                   // Call: every argument of the schema, positional then keyword-only, defaults filled in
+  Op op;                   // Call
+  std::string input_name;  // Input: "x", "tangent0"
+  ArgList args;            // Call: every argument of the schema, positional then keyword-only, defaults filled in
   std::vector<std::optional<TensorType>> outputs;  // nullopt: an undefined tensor or a non-tensor output
   SourceLine where;
-  bool backward = false;          // recorded while the autograd engine ran
-  bool must_recompute = false;    // made again in backward by the user's checkpoint
+  bool backward = false;        // recorded while the autograd engine ran
+  bool must_recompute = false;  // made again in backward by the user's checkpoint
 };
 
 // Nodes come and go through these functions alone. Inputs stand before all calls, whenever they are added.
@@ -97,7 +103,8 @@ class Graph {
 
   Node* add_input(std::string name, TensorType type);
   Node* add_call(Op op, ArgList args, std::vector<std::optional<TensorType>> outputs, SourceLine where = {});
-  // Inserts before `position` (a call; null: at the end); used by passes. Source line and flags are the caller's to copy.
+  // Inserts before `position` (a call; null: at the end); used by passes. Source line and flags are the caller's to
+  // copy.
   Node* insert_call(Node* position, Op op, ArgList args, std::vector<std::optional<TensorType>> outputs);
   void erase(Node* node);  // precondition: no use of it is left
   void replace_uses(ValueRef from, ValueRef to);
@@ -112,7 +119,7 @@ class Graph {
   const TensorType& type(ValueRef value) const;
 
  private:
-  std::list<Node> nodes_;        // program order; addresses are stable
+  std::list<Node> nodes_;  // program order; addresses are stable
   std::unordered_map<const Node*, std::list<Node>::iterator> positions_;
   std::vector<Node*> inputs_;
   ArgList outputs_;
@@ -143,12 +150,13 @@ class ParseError : public std::runtime_error {
  public:
   ParseError(const std::string& message, int line, int column)
       : std::runtime_error("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " + message),
-        line(line), column(column) {}
+        line(line),
+        column(column) {}
   int line, column;  // from 1
 };
 
-std::string print(const Graph& graph);                     // text form, see print.cpp for the grammar
-std::unique_ptr<Graph> parse(std::string_view text);       // throws ParseError with line and column
+std::string print(const Graph& graph);                // text form, see print.cpp for the grammar
+std::unique_ptr<Graph> parse(std::string_view text);  // throws ParseError with line and column
 // One argument or one node as in print(); for messages.
 std::string print(const Arg& arg);
 std::string print(const Node& node);

@@ -7,12 +7,12 @@
 //   type    = dtype "[" sizes "]" "{" strides "}" ["@" "(" offset ")"] device ["grad"]
 //   input   = "input" (name | string)                                    a string when the name is not one word
 //   call    = ["sym"] operator "(" [arg {"," arg}] ")" ["backward"] ["recompute"]
-//   arg     = "none" | "true" | "false" | value | sym | double | complex | string | dtype | device | layout | format | list
-//   value   = "%" id ["." output]                                        output 0 of a node with one output: no suffix
-//   sym     = Python's int expressions over s0, s1, ..., + - * // %, min(a, b), max(a, b)
-//   double  = has a point, an exponent, or is inf, -inf, nan             complex = "complex(" double "," double ")"
-//   dtype   = torch's name; as a type, the short one: f32, bf16, i64, u8, c64, bool, f8_e5m2
-//   device  = "device(cuda:0)"    layout = "layout(strided)"    format = "memory_format(channels_last)"
+//   arg     = "none" | "true" | "false" | value | sym | double | complex | string | dtype | device | layout | format |
+//   list value   = "%" id ["." output]                                        output 0 of a node with one output: no
+//   suffix sym     = Python's int expressions over s0, s1, ..., + - * // %, min(a, b), max(a, b) double  = has a point,
+//   an exponent, or is inf, -inf, nan             complex = "complex(" double "," double ")" dtype   = torch's name; as
+//   a type, the short one: f32, bf16, i64, u8, c64, bool, f8_e5m2 device  = "device(cuda:0)"    layout =
+//   "layout(strided)"    format = "memory_format(channels_last)"
 //
 //   %0: f32[s0, 8]{8, 1} cpu = input x
 //   %3: f32[s0, 8]{8, 1} cpu = aten::add.Tensor(%0, %0, 1)  # file.py:12 in forward

@@ -35,7 +35,8 @@ bool Scanner::accept(std::string_view token) {
   if (!text_.substr(at_).starts_with(token)) return false;
   size_t end = at_ + token.size();
   // A word ends where the token ends.
-  bool cut = is_word_character(token.back()) && token.back() != ':' && end < text_.size() && is_word_character(text_[end]);
+  bool cut =
+      is_word_character(token.back()) && token.back() != ':' && end < text_.size() && is_word_character(text_[end]);
   if (cut) return false;
   at_ = end;
   return true;

@@ -20,8 +20,8 @@ class Scanner {
   void expect(std::string_view token);
   std::string peek_word();  // letters, digits, _ . :
   std::string word();
-  int64_t integer();                  // no sign
-  std::optional<double> floating();   // with a sign; none, and nothing read, when the next is no double
+  int64_t integer();                 // no sign
+  std::optional<double> floating();  // with a sign; none, and nothing read, when the next is no double
   std::string quoted();
   std::string rest_of_line();  // behind a '#', without blanks around
   void end_line();             // reads the line end; fails on anything else

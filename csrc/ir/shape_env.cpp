@@ -17,10 +17,14 @@ bool is_equality(Relation relation) { return relation == Relation::Eq || relatio
 
 bool compare_values(Relation relation, int64_t a, int64_t b) {
   switch (relation) {
-    case Relation::Eq: return a == b;
-    case Relation::Ne: return a != b;
-    case Relation::Lt: return a < b;
-    case Relation::Le: return a <= b;
+    case Relation::Eq:
+      return a == b;
+    case Relation::Ne:
+      return a != b;
+    case Relation::Lt:
+      return a < b;
+    case Relation::Le:
+      return a <= b;
   }
   return false;
 }
@@ -286,10 +290,14 @@ void ShapeEnv::learn(Relation relation, const Sym& difference) {
   Sym simple = simplify(difference);
   if (simple.is_constant()) return;
   switch (relation) {
-    case Relation::Eq: return learn_zero(simple);
-    case Relation::Lt: return learn_nonnegative(simple - Sym(1));
-    case Relation::Le: return learn_nonnegative(simple);
-    case Relation::Ne: break;
+    case Relation::Eq:
+      return learn_zero(simple);
+    case Relation::Lt:
+      return learn_nonnegative(simple - Sym(1));
+    case Relation::Le:
+      return learn_nonnegative(simple);
+    case Relation::Ne:
+      break;
   }
   Sym lowest = simple - Sym(1), highest = -simple - Sym(1);
   if (lower_bound(simple, 0) == 0) return learn_nonnegative(lowest);
@@ -303,10 +311,18 @@ bool ShapeEnv::guard(Relation relation, const Sym& a, const Sym& b) {
   SymGuard guard{relation, a, b};
   if (!answer) {
     switch (relation) {
-      case Relation::Eq: guard.relation = Relation::Ne; break;
-      case Relation::Ne: guard.relation = Relation::Eq; break;
-      case Relation::Lt: guard = {Relation::Le, b, a}; break;
-      case Relation::Le: guard = {Relation::Lt, b, a}; break;
+      case Relation::Eq:
+        guard.relation = Relation::Ne;
+        break;
+      case Relation::Ne:
+        guard.relation = Relation::Eq;
+        break;
+      case Relation::Lt:
+        guard = {Relation::Le, b, a};
+        break;
+      case Relation::Le:
+        guard = {Relation::Lt, b, a};
+        break;
     }
   }
   learn(guard.relation, is_equality(guard.relation) ? guard.left - guard.right : guard.right - guard.left);

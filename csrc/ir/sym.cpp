@@ -177,10 +177,14 @@ int64_t eval_factor(const Factor& factor, std::span<const int64_t> symbols) {
   }
   int64_t left = factor.atom->left.eval(symbols), right = factor.atom->right.eval(symbols);
   switch (factor.atom->kind) {
-    case AtomKind::FloorDiv: return floor_divide(left, right);
-    case AtomKind::Mod: return floor_modulo(left, right);
-    case AtomKind::Min: return std::min(left, right);
-    case AtomKind::Max: return std::max(left, right);
+    case AtomKind::FloorDiv:
+      return floor_divide(left, right);
+    case AtomKind::Mod:
+      return floor_modulo(left, right);
+    case AtomKind::Min:
+      return std::min(left, right);
+    case AtomKind::Max:
+      return std::max(left, right);
   }
   return 0;
 }
@@ -248,15 +252,23 @@ Sym rebuilt(const Factor& factor, const std::function<std::optional<Sym>(const F
   Sym same = SymBuilder::term(1, {factor});
   if (left.expr() != atom.left.expr() || right.expr() != atom.right.expr()) {
     switch (atom.kind) {
-      case AtomKind::FloorDiv: same = floordiv(left, right); break;
-      case AtomKind::Mod: same = mod(left, right); break;
-      case AtomKind::Min: same = min(left, right); break;
-      case AtomKind::Max: same = max(left, right); break;
+      case AtomKind::FloorDiv:
+        same = floordiv(left, right);
+        break;
+      case AtomKind::Mod:
+        same = mod(left, right);
+        break;
+      case AtomKind::Min:
+        same = min(left, right);
+        break;
+      case AtomKind::Max:
+        same = max(left, right);
+        break;
     }
   }
   auto terms = terms_of(same);
-  bool single = terms.size() == 1 && terms[0].factors.size() == 1 && terms[0].coefficient == 1 &&
-                constant_part(same) == 0;
+  bool single =
+      terms.size() == 1 && terms[0].factors.size() == 1 && terms[0].coefficient == 1 && constant_part(same) == 0;
   if (!single) return same;
   if (auto value = replacement(terms[0].factors[0])) return *value;
   return same;

@@ -13,7 +13,8 @@ namespace graphlift::ir {
 
 using SymbolId = int32_t;
 struct Factor;
-struct SymExpr;  // immutable; canonical: a sum of integer multiples of products of atoms (symbols, floordiv, mod, min, max)
+struct SymExpr;  // immutable; canonical: a sum of integer multiples of products of atoms (symbols, floordiv, mod, min,
+                 // max)
 
 // An integer expression. Constants are inline and allocate nothing. Equal expressions have equal canonical forms.
 class Sym {
@@ -37,7 +38,7 @@ class Sym {
   bool same(const Sym& other) const;  // equal for all values of the symbols, as far as the canonical form tells
   // Value for given symbol values, indexed by SymbolId.
   int64_t eval(std::span<const int64_t> symbols) const;
-  std::string str() const;            // "s0*4 + 1"
+  std::string str() const;                         // "s0*4 + 1"
   void collect(std::vector<SymbolId>* out) const;  // symbols in it, each once
 
  private:
@@ -59,8 +60,8 @@ struct SymGuard {
 };
 
 // Symbols with the values they had while capturing (hints), and the relations that the capture relied on.
-// Sizes are assumed >= 2 when symbolic (0 and 1 are specialized before a symbol is made). No value that is computed from
-// symbols reaches 2^62, so a constant beyond that is a bound that no symbolic value touches.
+// Sizes are assumed >= 2 when symbolic (0 and 1 are specialized before a symbol is made). No value that is computed
+// from symbols reaches 2^62, so a constant beyond that is a bound that no symbolic value touches.
 class ShapeEnv {
  public:
   Sym new_symbol(int64_t hint, std::string name, int64_t lower_bound = 2);

@@ -1,5 +1,6 @@
 // Owns: floordiv, mod, min and max of symbolic integers, with Python's signs.
-// Must not: assume anything of the symbols' values (ShapeEnv knows bounds); a divisor is not zero where the result is used.
+// Must not: assume anything of the symbols' values (ShapeEnv knows bounds); a divisor is not zero where the result is
+// used.
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -49,7 +50,8 @@ Division divide_by_constant(const Sym& a, int64_t b) {
           SymBuilder::canonical(std::move(rest), floor_modulo(constant, b))};
 }
 
-// Polynomial long division by the leading term. Each step removes a multiple of it, so the rest falls in the monomial order.
+// Polynomial long division by the leading term. Each step removes a multiple of it, so the rest falls in the monomial
+// order.
 Division divide(const Sym& a, const Sym& b) {
   if (b.is_constant()) return divide_by_constant(a, b.constant());
   constexpr int kSteps = 64;
@@ -195,7 +197,8 @@ bool same_terms(const Sym& a, const Sym& b) {
   });
 }
 
-// min or max: nested ones are flattened, operands that another one beats for all values are dropped, the rest is sorted.
+// min or max: nested ones are flattened, operands that another one beats for all values are dropped, the rest is
+// sorted.
 Sym extremum(AtomKind kind, const Sym& a, const Sym& b) {
   // The far end of 64 bits stands for "no bound", as in a slice without an end.
   int64_t no_bound = kind == AtomKind::Min ? INT64_MAX : INT64_MIN;

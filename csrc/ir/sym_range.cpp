@@ -36,8 +36,8 @@ int64_t plus(int64_t a, int64_t b) {
 }
 
 Range product(const Range& a, const Range& b) {
-  auto [lower, upper] = std::minmax({times(a.lower, b.lower), times(a.lower, b.upper), times(a.upper, b.lower),
-                                     times(a.upper, b.upper)});
+  auto [lower, upper] =
+      std::minmax({times(a.lower, b.lower), times(a.lower, b.upper), times(a.upper, b.lower), times(a.upper, b.upper)});
   return {lower, upper};
 }
 
@@ -51,8 +51,8 @@ int64_t quotient(int64_t a, int64_t b) {  // b > 0
 
 Range floordiv_range(const Range& a, const Range& b) {
   if (b.lower <= 0) return {};
-  auto [lower, upper] = std::minmax({quotient(a.lower, b.lower), quotient(a.lower, b.upper), quotient(a.upper, b.lower),
-                                     quotient(a.upper, b.upper)});
+  auto [lower, upper] = std::minmax(
+      {quotient(a.lower, b.lower), quotient(a.lower, b.upper), quotient(a.upper, b.lower), quotient(a.upper, b.upper)});
   return {lower, upper};
 }
 
@@ -71,10 +71,14 @@ Range factor_range(const Factor& factor, const SymbolBounds& bounds) {
   }
   Range a = range(factor.atom->left, bounds), b = range(factor.atom->right, bounds);
   switch (factor.atom->kind) {
-    case AtomKind::FloorDiv: return floordiv_range(a, b);
-    case AtomKind::Mod: return mod_range(a, b);
-    case AtomKind::Min: return {std::min(a.lower, b.lower), std::min(a.upper, b.upper)};
-    case AtomKind::Max: return {std::max(a.lower, b.lower), std::max(a.upper, b.upper)};
+    case AtomKind::FloorDiv:
+      return floordiv_range(a, b);
+    case AtomKind::Mod:
+      return mod_range(a, b);
+    case AtomKind::Min:
+      return {std::min(a.lower, b.lower), std::min(a.upper, b.upper)};
+    case AtomKind::Max:
+      return {std::max(a.lower, b.lower), std::max(a.upper, b.upper)};
   }
   return {};
 }

@@ -22,8 +22,9 @@ struct SymbolBounds {
 // Interval arithmetic.
 Range range(const Sym& value, const SymbolBounds& bounds);
 
-// A lower bound from writing each factor v as (lower bound + x) with x >= 0: when no coefficient of the expanded polynomial
-// is negative, its constant is one. Decides s0*s1 - s0 > 0, where interval arithmetic can't. kNoLower: can't tell.
+// A lower bound from writing each factor v as (lower bound + x) with x >= 0: when no coefficient of the expanded
+// polynomial is negative, its constant is one. Decides s0*s1 - s0 > 0, where interval arithmetic can't. kNoLower: can't
+// tell.
 int64_t shifted_lower_bound(const Sym& value, const SymbolBounds& bounds);
 
 }  // namespace graphlift::ir

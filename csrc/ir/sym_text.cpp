@@ -26,10 +26,14 @@ std::string text(const Factor& factor) {
   if (!factor.atom) return "s" + std::to_string(factor.symbol);
   const SymAtom& atom = *factor.atom;
   switch (atom.kind) {
-    case AtomKind::FloorDiv: return operand(atom.left) + "//" + operand(atom.right);
-    case AtomKind::Mod: return operand(atom.left) + "%" + operand(atom.right);
-    case AtomKind::Min: return "min(" + atom.left.str() + ", " + atom.right.str() + ")";
-    case AtomKind::Max: return "max(" + atom.left.str() + ", " + atom.right.str() + ")";
+    case AtomKind::FloorDiv:
+      return operand(atom.left) + "//" + operand(atom.right);
+    case AtomKind::Mod:
+      return operand(atom.left) + "%" + operand(atom.right);
+    case AtomKind::Min:
+      return "min(" + atom.left.str() + ", " + atom.right.str() + ")";
+    case AtomKind::Max:
+      return "max(" + atom.left.str() + ", " + atom.right.str() + ")";
   }
   return "";
 }

@@ -35,9 +35,9 @@ std::string_view public_name(const DTypeRow& row) {
 }
 
 // By c10::DeviceType.
-constexpr std::string_view kDevices[] = {"cpu", "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
-                                         "fpga", "maia", "xla", "vulkan", "metal", "xpu", "mps",
-                                         "meta", "hpu", "ve", "lazy", "ipu", "mtia", "privateuseone"};
+constexpr std::string_view kDevices[] = {"cpu",  "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
+                                         "fpga", "maia", "xla",    "vulkan", "metal",  "xpu",   "mps",
+                                         "meta", "hpu",  "ve",     "lazy",   "ipu",    "mtia",  "privateuseone"};
 
 std::string join(const Dims& dims) {
   std::string text;
@@ -63,8 +63,7 @@ DTypeCategory category(DType dtype) { return row(dtype).category; }
 bool is_floating(DType dtype) { return dtype != DType::undefined && category(dtype) == DTypeCategory::Float; }
 bool is_complex(DType dtype) { return dtype != DType::undefined && category(dtype) == DTypeCategory::Complex; }
 bool is_integral(DType dtype) {
-  return dtype != DType::undefined &&
-         (category(dtype) == DTypeCategory::Int || category(dtype) == DTypeCategory::UInt);
+  return dtype != DType::undefined && (category(dtype) == DTypeCategory::Int || category(dtype) == DTypeCategory::UInt);
 }
 
 std::string short_name(DType dtype) {

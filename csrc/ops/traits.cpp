@@ -18,30 +18,39 @@ struct Row {
 
 constexpr Row kRows[] = {
     {Effect::None, Work::View,
-     "_conj _neg_view _reshape_alias _unsafe_view alias as_strided conj detach diagonal expand expand_as imag lift_fresh "
-     "narrow permute positive real reshape select slice split split_with_sizes squeeze swapaxes t transpose unbind unfold "
+     "_conj _neg_view _reshape_alias _unsafe_view alias as_strided conj detach diagonal expand expand_as imag "
+     "lift_fresh "
+     "narrow permute positive real reshape select slice split split_with_sizes squeeze swapaxes t transpose unbind "
+     "unfold "
      "unsqueeze view view_as view_as_complex view_as_real"},
     {Effect::None, Work::Cheap,
      "__lshift__ __rshift__ _conj_physical _to_copy abs add addcdiv addcmul arange bitwise_and bitwise_left_shift "
-     "bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clone conj_physical copysign "
-     "deg2rad div elu_backward empty_like eq expand_copy eye fill floor floor_divide fmax fmin fmod frac full full_like ge "
+     "bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil clamp clamp_max clamp_min clone conj_physical "
+     "copysign "
+     "deg2rad div elu_backward empty_like eq expand_copy eye fill floor floor_divide fmax fmin fmod frac full "
+     "full_like ge "
      "gt hardshrink hardsigmoid hardsigmoid_backward hardswish hardswish_backward hardtanh hardtanh_backward heaviside "
      "isfinite isinf isnan le leaky_relu leaky_relu_backward lerp lift_fresh_copy logical_and logical_not logical_or "
-     "logical_xor lt masked_fill max.other maximum min.other minimum mul nan_to_num native_dropout_backward ne neg new_full "
+     "logical_xor lt masked_fill max.other maximum min.other minimum mul nan_to_num native_dropout_backward ne neg "
+     "new_full "
      "new_ones new_zeros ones ones_like rad2deg reciprocal relu relu6 remainder round rsqrt rsub scalar_tensor sgn "
-     "sign signbit softshrink sqrt square sub threshold threshold_backward tril triu trunc where.Scalar where.ScalarOther "
+     "sign signbit softshrink sqrt square sub threshold threshold_backward tril triu trunc where.Scalar "
+     "where.ScalarOther "
      "where.ScalarSelf where.self zeros zeros_like"},
     {Effect::None, Work::Costly,
      "acos acosh asin asinh atan atan2 atanh celu cos cosh digamma elu erf erfc erfinv exp exp2 expm1 float_power gelu "
-     "gelu_backward hypot lgamma log log10 log1p log2 logaddexp logaddexp2 logit logit_backward mish mish_backward pow selu "
+     "gelu_backward hypot lgamma log log10 log1p log2 logaddexp logaddexp2 logit logit_backward mish mish_backward pow "
+     "selu "
      "sigmoid sigmoid_backward silu silu_backward sin sinc sinh softplus softplus_backward special_entr special_erfcx "
      "special_i0e special_i1 special_log_ndtr special_ndtri special_xlog1py tan tanh tanh_backward xlogy"},
     {Effect::Random, Work::Heavy,
-     "_cudnn_attention_forward _cudnn_init_dropout_state _cudnn_rnn _efficient_attention_forward _flash_attention_forward "
+     "_cudnn_attention_forward _cudnn_init_dropout_state _cudnn_rnn _efficient_attention_forward "
+     "_flash_attention_forward "
      "_fused_dropout _sample_dirichlet _scaled_dot_product_attention_math _scaled_dot_product_cudnn_attention "
      "_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention "
      "_scaled_dot_product_fused_attention_overrideable _standard_gamma alpha_dropout bernoulli binomial cauchy dropout "
-     "exponential feature_alpha_dropout feature_dropout geometric gru log_normal lstm miopen_rnn multinomial native_dropout "
+     "exponential feature_alpha_dropout feature_dropout geometric gru log_normal lstm miopen_rnn multinomial "
+     "native_dropout "
      "normal normal_functional poisson rand rand_like randint randint_like randn randn_like random randperm rnn_relu "
      "rnn_tanh rrelu rrelu_with_noise_functional scaled_dot_product_attention uniform"},
     // Batch norms write running statistics that their schemas don't mark as written.

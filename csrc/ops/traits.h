@@ -1,5 +1,5 @@
-// Owns: what passes and the partition must know of an operator beyond its shapes: effects, and the work of running it again.
-// Must not: hold numerics or shapes. An operator without a row is heavy; one of an unknown library has effects.
+// Owns: what passes and the partition must know of an operator beyond its shapes: effects, and the work of running it
+// again. Must not: hold numerics or shapes. An operator without a row is heavy; one of an unknown library has effects.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ TEST(Partition, Goldens) {
     ASSERT_EQ(ir::verify(*joint), "");
     PartitionOptions options;
     options.recompute = golden.setting("recompute") != "false";
-    Partition parts = partition(*joint, std::stoi(golden.setting("primals")), std::stoi(golden.setting("outputs")), options);
+    Partition parts =
+        partition(*joint, std::stoi(golden.setting("primals")), std::stoi(golden.setting("outputs")), options);
     EXPECT_EQ(ir::verify(*parts.forward), "");
     std::vector<std::pair<std::string, std::string>> actual{{"forward", ir::print(*parts.forward)}};
     if (parts.backward) {
@@ -51,16 +52,19 @@ TEST(Partition, Goldens) {
   EXPECT_GE(files, 14);
 }
 
-std::vector<uint64_t> run_parts(const Partition& parts, const std::vector<uint64_t>& inputs, size_t primals, size_t outputs) {
+std::vector<ir::HashMachine::Value> run_parts(const Partition& parts, const std::vector<uint64_t>& inputs,
+                                              size_t primals, size_t outputs) {
   ir::HashMachine machine;
   std::vector<uint64_t> first(inputs.begin(), inputs.begin() + static_cast<long>(primals));
   auto forward = machine.run(*parts.forward, first);
-  std::vector<uint64_t> results(forward.begin(), forward.begin() + static_cast<long>(outputs));
+  std::vector<ir::HashMachine::Value> results(forward.begin(), forward.begin() + static_cast<long>(outputs));
   if (!parts.backward) return results;
   std::vector<uint64_t> second;
   size_t extra = outputs;
   for (const auto& saved : parts.saved)
-    second.push_back(saved.primal >= 0 ? first[saved.primal] : saved.output >= 0 ? forward[saved.output] : forward[extra++]);
+    second.push_back(saved.primal >= 0   ? first[saved.primal]
+                     : saved.output >= 0 ? forward[saved.output].memory
+                                         : forward[extra++].memory);
   second.insert(second.end(), inputs.begin() + static_cast<long>(primals), inputs.end());
   auto backward = machine.run(*parts.backward, second);
   results.insert(results.end(), backward.begin(), backward.end());
@@ -82,7 +86,8 @@ TEST(PartitionFuzz, BothPartsTogetherAreTheJointGraph) {
       // Without gradients, backward is not there, with its draws.
       if (!parts.backward) expected.resize(static_cast<size_t>(outputs));
       ASSERT_EQ(run_parts(parts, inputs, static_cast<size_t>(primals), static_cast<size_t>(outputs)), expected)
-          << seed << "\n" << ir::print(*joint);
+          << seed << "\n"
+          << ir::print(*joint);
     }
   }
 }
@@ -95,7 +100,8 @@ TEST(PartitionFuzz, WithoutRecomputeNothingThatWorksRunsTwice) {
     std::map<std::string, int> times;
     for (const ir::Graph* part : {parts.forward.get(), parts.backward.get()})
       for (const ir::Node& node : part->nodes())
-        if (node.kind == ir::NodeKind::Call && ops::traits(node.op).work != ops::Work::View) ++times[std::string(node.op.str())];
+        if (node.kind == ir::NodeKind::Call && ops::traits(node.op).work != ops::Work::View)
+          ++times[std::string(node.op.str())];
     std::map<std::string, int> whole;
     for (const ir::Node& node : joint->nodes())
       if (node.kind == ir::NodeKind::Call) ++whole[std::string(node.op.str())];
@@ -156,7 +162,9 @@ TEST(Partition, ThousandCallsInAFewMilliseconds) {
   ir::ValueRef x{joint.add_input("x", type), 0};
   for (int i = 0; i < layers; ++i) weights.push_back(joint.add_input("w" + std::to_string(i), type));
   std::vector<std::array<ir::ValueRef, 5>> layer_values;
-  auto call = [&](const char* op, ir::ArgList args) { return ir::ValueRef{joint.add_call(ir::Op(op), std::move(args), {type}), 0}; };
+  auto call = [&](const char* op, ir::ArgList args) {
+    return ir::ValueRef{joint.add_call(ir::Op(op), std::move(args), {type}), 0};
+  };
   for (int i = 0; i < layers; ++i) {
     auto t = call("aten::t.default", {ir::ValueRef{weights[i], 0}});
     auto m = call("aten::mm.default", {x, t});

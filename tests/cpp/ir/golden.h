@@ -1,6 +1,5 @@
-// Owns: tests whose input and expected output are text files below tests/text. With GRAPHLIFT_UPDATE_GOLDENS=1 the expected
-// parts are rewritten; the diff is then read like any other change.
-// Must not: know what is tested.
+// Owns: tests whose input and expected output are text files below tests/text. With GRAPHLIFT_UPDATE_GOLDENS=1 the
+// expected parts are rewritten; the diff is then read like any other change. Must not: know what is tested.
 //
 //   key: value            settings, and lines that start with # as comments
 //   --- name              a part; the first one is the input, the others are expected

@@ -23,8 +23,8 @@ TEST(Type, NamesAndCategories) {
   EXPECT_TRUE(is_complex(DType::complex32));
   EXPECT_FALSE(is_integral(DType::undefined));
   EXPECT_EQ(short_name(DType::float8_e4m3fn), "f8_e4m3fn");
-#define ROW(id, number, size, kind)                                    \
-  EXPECT_EQ(static_cast<int>(DType::id), number);                      \
+#define ROW(id, number, size, kind)                                   \
+  EXPECT_EQ(static_cast<int>(DType::id), number);                     \
   EXPECT_EQ(dtype_from_short_name(short_name(DType::id)), DType::id); \
   EXPECT_EQ(dtype_from_name(name(DType::id)), DType::id);
   GRAPHLIFT_DTYPES(ROW)
@@ -36,7 +36,8 @@ TEST(Type, Devices) {
   EXPECT_EQ((Device{1, 0}).str(), "cuda:0");
   EXPECT_EQ(device_from_name("cuda:12"), (Device{1, 12}));
   EXPECT_EQ(device_from_name("cuda"), (Device{1, -1}));
-  for (const char* wrong : {"cuda:", "cuda:x", "gpu", "cuda:999", ""}) EXPECT_EQ(device_from_name(wrong), std::nullopt) << wrong;
+  for (const char* wrong : {"cuda:", "cuda:x", "gpu", "cuda:999", ""})
+    EXPECT_EQ(device_from_name(wrong), std::nullopt) << wrong;
 }
 
 TEST(Type, Text) {
@@ -106,8 +107,10 @@ TEST(Graph, BuildsEditsAndClones) {
 TEST(Graph, TextHoldsEveryKindOfArgument) {
   std::string text =
       "%0: f32[s0, 8]{8, 1} cpu = input \"self weight\"\n"
-      "%1: (f32[s0]{1} cpu, none) = my::op.out(%0, none, true, false, 1.0, -2.5e-07, inf, -inf, nan, 1, -s0 + 1, (s0//2)*3, "
-      "\"a \\\"b\\\"\\n\\x01\", float32, bool, undefined, device(cuda:1), layout(strided), memory_format(channels_last), "
+      "%1: (f32[s0]{1} cpu, none) = my::op.out(%0, none, true, false, 1.0, -2.5e-07, inf, -inf, nan, 1, -s0 + 1, "
+      "(s0//2)*3, "
+      "\"a \\\"b\\\"\\n\\x01\", float32, bool, undefined, device(cuda:1), layout(strided), "
+      "memory_format(channels_last), "
       "complex(1.0, -0.0), [], [[%0, none], 2]) backward recompute  # a dir/m in.py:7 in <lambda>\n"
       "%2: () = my::effect.default(%1.0)\n"
       "%3: none = sym aten::item.default(%0)  # x in y.py:1\n"
@@ -137,7 +140,8 @@ TEST(Parse, ErrorsHaveAPlace) {
   } rows[] = {
       {"%0: f32[2]{1} cpu = input x\n%0: f32[2]{1} cpu = input y\nreturn ()", "line 2, column 3: %0 is defined twice"},
       {"%0: q7[2]{1} cpu = input x\nreturn ()", "line 1, column 7: no dtype has the short name \"q7\""},
-      {"%0: f32[2]{1} cpu = aten::relu.default(%7)\nreturn ()", "line 1, column 42: a value that no line before defines"},
+      {"%0: f32[2]{1} cpu = aten::relu.default(%7)\nreturn ()",
+       "line 1, column 42: a value that no line before defines"},
       {"return (1) x", "line 1, column 12: text after the return line"},
       {"%0: f32[2]{1} cpu = input x y\nreturn ()", "line 1, column 29: expected the end of the line"},
       {"%0: f32[1//0]{1} cpu = input x\nreturn ()", "line 1, column 13: division by zero"},
@@ -169,24 +173,29 @@ TEST(Verify, NamesWhatIsWrong) {
   Graph other;
   Node* foreign = other.add_input("z", type);
   using N = Node*;
-  EXPECT_EQ(broken([&](Graph&, N, N y) { y->args[0] = ValueRef{foreign}; }), "%1: uses a value that no node before it defines");
-  EXPECT_EQ(broken([](Graph&, N, N y) { y->args[0] = ValueRef{y}; }), "%1: uses a value that no node before it defines");
+  EXPECT_EQ(broken([&](Graph&, N, N y) { y->args[0] = ValueRef{foreign}; }),
+            "%1: uses a value that no node before it defines");
+  EXPECT_EQ(broken([](Graph&, N, N y) { y->args[0] = ValueRef{y}; }),
+            "%1: uses a value that no node before it defines");
   EXPECT_EQ(broken([](Graph&, N, N y) { y->args[0] = ArgList{ValueRef{}}; }), "%1: uses a null value");
   EXPECT_EQ(broken([](Graph&, N x, N y) { y->args[0] = ValueRef{x, 2}; }), "%1: uses %0.2, which its node has not");
   EXPECT_EQ(broken([](Graph&, N, N y) { y->outputs[0].reset(); }), "return: uses %1.0, which has no type");
   EXPECT_EQ(broken([](Graph&, N, N y) { y->id = 0; }), "%0: its id is taken");
   EXPECT_EQ(broken([](Graph&, N, N y) { y->op = Op(); }), "%1: a call without an operator");
   EXPECT_EQ(broken([](Graph&, N x, N) { x->outputs[0].reset(); }), "%0: an input has one type");
-  EXPECT_EQ(broken([](Graph&, N, N y) { y->outputs[0]->strides = {}; }), "%1: a type whose sizes and strides differ in number");
+  EXPECT_EQ(broken([](Graph&, N, N y) { y->outputs[0]->strides = {}; }),
+            "%1: a type whose sizes and strides differ in number");
   EXPECT_EQ(broken([](Graph&, N, N y) { y->outputs[0]->dtype = DType::undefined; }), "%1: a type without a dtype");
   EXPECT_EQ(broken([](Graph&, N, N y) { y->outputs[0]->sizes = {-1}; }), "%1: a negative size");
-  EXPECT_EQ(broken([](Graph& graph, N, N y) { graph.erase(y); }), "return: uses a value that no node before it defines");
+  EXPECT_EQ(broken([](Graph& graph, N, N y) { graph.erase(y); }),
+            "return: uses a value that no node before it defines");
 }
 
 TEST(GraphFuzz, TextRoundTripsAndClonesAreEqual) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     RandomGraph random(seed);
-    auto graph = seed % 2 ? random.plain(random.pick(1, 4), random.pick(0, 30)) : random.joint(3, random.pick(1, 20), 2, 2);
+    auto graph =
+        seed % 2 ? random.plain(random.pick(1, 4), random.pick(0, 30)) : random.joint(3, random.pick(1, 20), 2, 2);
     ASSERT_EQ(verify(*graph), "") << seed;
     std::string text = print(*graph);
     auto again = parse(text);

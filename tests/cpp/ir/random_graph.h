@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -67,16 +68,26 @@ class RandomGraph {
 
   Arg constant() {
     switch (pick(0, 9)) {
-      case 0: return None{};
-      case 1: return Sym(pick(-3, 3));
-      case 2: return floordiv(Sym::symbol(0) + Sym(pick(0, 3)), Sym(2)) - Sym::symbol(1);
-      case 3: return pick(-4, 4) / 3.0;
-      case 4: return pick(0, 1) == 1;
-      case 5: return DType::bfloat16;
-      case 6: return Device{1, 0};
-      case 7: return std::string("a \"word\"\n");
-      case 8: return MemoryFormat{static_cast<int8_t>(pick(0, 2))};
-      default: return ArgList{Sym(pick(0, 2)), Sym(-1)};
+      case 0:
+        return None{};
+      case 1:
+        return Sym(pick(-3, 3));
+      case 2:
+        return floordiv(Sym::symbol(0) + Sym(pick(0, 3)), Sym(2)) - Sym::symbol(1);
+      case 3:
+        return pick(-4, 4) / 3.0;
+      case 4:
+        return pick(0, 1) == 1;
+      case 5:
+        return DType::bfloat16;
+      case 6:
+        return Device{1, 0};
+      case 7:
+        return std::string("a \"word\"\n");
+      case 8:
+        return MemoryFormat{static_cast<int8_t>(pick(0, 2))};
+      default:
+        return ArgList{Sym(pick(0, 2)), Sym(-1)};
     }
   }
 
@@ -84,10 +95,11 @@ class RandomGraph {
     static const struct {
       const char* name;
       int tensors, outputs;
-    } kOps[] = {{"aten::add.Tensor", 2, 1},        {"aten::mul.Tensor", 2, 1},  {"aten::relu.default", 1, 1},
-                {"aten::mm.default", 2, 1},        {"aten::view.default", 1, 1}, {"aten::native_layer_norm.default", 3, 3},
-                {"aten::bernoulli.p", 1, 1},       {"aten::clone.default", 1, 1}, {"aten::detach.default", 1, 1},
-                {"aten::convolution.default", 3, 1}, {"aten::expand.default", 1, 1}, {"aten::split.Tensor", 1, 2}};
+    } kOps[] = {
+        {"aten::add.Tensor", 2, 1},          {"aten::mul.Tensor", 2, 1},     {"aten::relu.default", 1, 1},
+        {"aten::mm.default", 2, 1},          {"aten::view.default", 1, 1},   {"aten::native_layer_norm.default", 3, 3},
+        {"aten::bernoulli.p", 1, 1},         {"aten::clone.default", 1, 1},  {"aten::detach.default", 1, 1},
+        {"aten::convolution.default", 3, 1}, {"aten::expand.default", 1, 1}, {"aten::split.Tensor", 1, 2}};
     const auto& op = kOps[pick(0, std::size(kOps) - 1)];
     ArgList args;
     for (int i = 0; i < op.tensors; ++i) args.push_back(value(first));
@@ -111,41 +123,59 @@ class RandomGraph {
   std::vector<ValueRef> values_;
 };
 
-// What a graph computes, with a hash for each value. A random operator draws the next number of `state`, so drawing twice, not
-// at all, or in another order is seen.
+// What a graph computes, in hashes: of memory, and of what a value sees of it. A view has its base's memory. A random
+// operator draws the next number of the machine, so drawing twice, not at all, or in another order is seen.
 class HashMachine {
  public:
-  std::function<bool(Op)> is_random = [](Op op) { return op.str() == "aten::bernoulli.p"; };
-  // Operators whose result is their first argument.
-  std::function<bool(Op)> is_identity = [](Op) { return false; };
+  struct Value {
+    uint64_t memory = 0, seen = 0;
+    bool operator==(const Value&) const = default;
+  };
+  std::function<bool(const Node&)> is_random = [](const Node& node) { return node.op.str() == "aten::bernoulli.p"; };
+  std::function<bool(const Node&)> is_view = [](const Node& node) {
+    static const std::set<std::string_view> views = {"aten::view.default", "aten::detach.default",
+                                                     "aten::expand.default", "aten::split.Tensor"};
+    return views.count(node.op.str()) != 0;
+  };
   uint64_t draws = 0;
 
-  std::vector<uint64_t> run(const Graph& graph, const std::vector<uint64_t>& inputs) {
-    std::map<std::pair<const Node*, int>, uint64_t> values;
-    for (size_t i = 0; i < graph.inputs().size(); ++i) values[{graph.inputs()[i], 0}] = inputs.at(i);
+  // `inputs`: memory hashes.
+  std::vector<Value> run(const Graph& graph, const std::vector<uint64_t>& inputs) {
+    std::map<std::pair<const Node*, int>, Value> values;
+    for (size_t i = 0; i < graph.inputs().size(); ++i)
+      values[{graph.inputs()[i], 0}] = see(inputs.at(i), *graph.inputs()[i]->outputs[0]);
     auto hash_arg = [&](const Arg& arg) {
       uint64_t hash = std::hash<std::string>()(shape(arg));
-      for_each_value(arg, [&](const ValueRef& value) { hash = mix(hash, values.at({value.node, value.index})); });
+      for_each_value(arg, [&](const ValueRef& value) { hash = mix(hash, values.at({value.node, value.index}).seen); });
       return hash;
     };
     for (const Node& node : graph.nodes()) {
       if (node.kind == NodeKind::Input) continue;
       uint64_t hash = std::hash<std::string_view>()(node.op.str());
-      if (is_random(node.op)) hash = mix(hash, ++draws);
+      if (is_random(node)) hash = mix(hash, ++draws);
       for (const Arg& arg : node.args) hash = mix(hash, hash_arg(arg));
-      for (size_t i = 0; i < node.outputs.size(); ++i) values[{&node, static_cast<int>(i)}] = mix(hash, i);
-      const ValueRef* first = node.args.empty() ? nullptr : node.args[0].value();
-      if (first && is_identity(node.op)) values[{&node, 0}] = values.at({first->node, first->index});
+      const ValueRef* base = is_view(node) ? node.args.at(0).value() : nullptr;
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        uint64_t memory = base ? values.at({base->node, base->index}).memory : mix(hash, i);
+        values[{&node, static_cast<int>(i)}] = see(memory, *node.outputs[i]);
+      }
     }
-    std::vector<uint64_t> results;
+    std::vector<Value> results;
     for (const Arg& arg : graph.outputs())
-      results.push_back(arg.value() ? values.at({arg.value()->node, arg.value()->index}) : hash_arg(arg));
+      results.push_back(arg.value() ? values.at({arg.value()->node, arg.value()->index}) : Value{hash_arg(arg), 0});
     return results;
   }
 
-  static uint64_t mix(uint64_t a, uint64_t b) { return (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu; }
+  static uint64_t mix(uint64_t a, uint64_t b) {
+    return (a ^ (b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2))) * 0xff51afd7ed558ccdu;
+  }
 
  private:
+  static Value see(uint64_t memory, TensorType type) {
+    type.requires_grad = false;
+    return {memory, mix(memory, std::hash<std::string>()(type.str()))};
+  }
+
   // The argument's text with all values made equal.
   static std::string shape(const Arg& arg) {
     if (arg.value()) return "%";

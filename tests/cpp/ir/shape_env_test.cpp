@@ -1,5 +1,5 @@
-// Owns: tests of ShapeEnv: what is known without hints, what becomes a guard, and that answers hold for every assignment
-// that the guards admit.
+// Owns: tests of ShapeEnv: what is known without hints, what becomes a guard, and that answers hold for every
+// assignment that the guards admit.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -138,13 +138,27 @@ TEST(ShapeEnvFuzz, KnownIsTrueWhereverGuardsHold) {
     for (int i = 0; i < 6; ++i) {
       Sym x = any(), y = any();
       switch (pick(0, 6)) {
-        case 0: pool.push_back(x + y); break;
-        case 1: pool.push_back(x - y); break;
-        case 2: pool.push_back(x * y); break;
-        case 3: pool.push_back(floordiv(x, Sym(pick(1, 4)))); break;
-        case 4: pool.push_back(mod(x, Sym(pick(2, 4)))); break;
-        case 5: pool.push_back(min(x, y)); break;
-        default: pool.push_back(max(x, y)); break;
+        case 0:
+          pool.push_back(x + y);
+          break;
+        case 1:
+          pool.push_back(x - y);
+          break;
+        case 2:
+          pool.push_back(x * y);
+          break;
+        case 3:
+          pool.push_back(floordiv(x, Sym(pick(1, 4))));
+          break;
+        case 4:
+          pool.push_back(mod(x, Sym(pick(2, 4))));
+          break;
+        case 5:
+          pool.push_back(min(x, y));
+          break;
+        default:
+          pool.push_back(max(x, y));
+          break;
       }
     }
     auto relation = [&] { return static_cast<Relation>(pick(0, 3)); };

@@ -1,4 +1,6 @@
 // Owns: tests of symbolic integers: canonical forms, text, and random expressions against brute force evaluation.
+#include "ir/sym.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <random>
 
 #include "base/error.h"
-#include "ir/sym.h"
 
 namespace graphlift::ir {
 namespace {
@@ -17,7 +18,8 @@ const Sym s0 = Sym::symbol(0), s1 = Sym::symbol(1), s2 = Sym::symbol(2);
 TEST(Sym, ConstantsFollowPython) {
   struct {
     int64_t a, b, quotient, rest;
-  } rows[] = {{7, 2, 3, 1}, {-7, 2, -4, 1}, {7, -2, -4, -1}, {-7, -2, 3, -1}, {6, 3, 2, 0}, {-6, 3, -2, 0}, {0, 5, 0, 0}};
+  } rows[] = {{7, 2, 3, 1}, {-7, 2, -4, 1}, {7, -2, -4, -1}, {-7, -2, 3, -1},
+              {6, 3, 2, 0}, {-6, 3, -2, 0}, {0, 5, 0, 0}};
   for (auto [a, b, quotient, rest] : rows) {
     EXPECT_EQ(floordiv(Sym(a), Sym(b)).constant(), quotient) << a << " // " << b;
     EXPECT_EQ(mod(Sym(a), Sym(b)).constant(), rest) << a << " % " << b;
@@ -107,7 +109,8 @@ TEST(Sym, OverflowIsAnInternalError) {
   EXPECT_THROW(s0 * INT64_MAX * 2, InternalError);
 }
 
-// An expression made twice: as Sym, and as plain integers for each assignment. `value` is empty where Python would raise.
+// An expression made twice: as Sym, and as plain integers for each assignment. `value` is empty where Python would
+// raise.
 struct Sample {
   Sym sym;
   std::vector<std::optional<int64_t>> values;
@@ -134,20 +137,30 @@ class Random {
     if (operation >= 3 && operation <= 6 && b.sym.same(0)) return a;
     Sample result{combine(operation, a.sym, b.sym), {}};
     for (size_t i = 0; i < assignments_.size(); ++i)
-      result.values.push_back(a.values[i] && b.values[i] ? compute(operation, *a.values[i], *b.values[i]) : std::nullopt);
+      result.values.push_back(a.values[i] && b.values[i] ? compute(operation, *a.values[i], *b.values[i])
+                                                         : std::nullopt);
     return result;
   }
 
  private:
   static Sym combine(int operation, const Sym& a, const Sym& b) {
     switch (operation) {
-      case 0: return a + b;
-      case 1: return a - b;
-      case 2: return a * b;
-      case 3: case 4: return floordiv(a, b);
-      case 5: case 6: return mod(a, b);
-      case 7: return min(a, b);
-      default: return max(a, b);
+      case 0:
+        return a + b;
+      case 1:
+        return a - b;
+      case 2:
+        return a * b;
+      case 3:
+      case 4:
+        return floordiv(a, b);
+      case 5:
+      case 6:
+        return mod(a, b);
+      case 7:
+        return min(a, b);
+      default:
+        return max(a, b);
     }
   }
 
@@ -158,17 +171,28 @@ class Random {
       quotient = static_cast<int64_t>(std::floor(static_cast<long double>(a) / static_cast<long double>(b)));
     }
     switch (operation) {
-      case 0: return a + b;
-      case 1: return a - b;
-      case 2: return a * b;
-      case 3: case 4: return quotient;
-      case 5: case 6: return a - quotient * b;
-      case 7: return std::min(a, b);
-      default: return std::max(a, b);
+      case 0:
+        return a + b;
+      case 1:
+        return a - b;
+      case 2:
+        return a * b;
+      case 3:
+      case 4:
+        return quotient;
+      case 5:
+      case 6:
+        return a - quotient * b;
+      case 7:
+        return std::min(a, b);
+      default:
+        return std::max(a, b);
     }
   }
 
-  Sample constant(int64_t value) { return {Sym(value), std::vector<std::optional<int64_t>>(assignments_.size(), value)}; }
+  Sample constant(int64_t value) {
+    return {Sym(value), std::vector<std::optional<int64_t>>(assignments_.size(), value)};
+  }
 
   Sample leaf() {
     if (pick(0, 2) == 0) return constant(pick(-6, 6));

@@ -70,7 +70,7 @@ bool ordered_items(Builder& builder, PyObject* dict, std::vector<int>* children)
   while (iterator) {
     PyObject* key = builder.keep(Ref::steal(Py_TYPE(iterator.get())->tp_iternext(iterator.get())));
     if (!key) return !PyErr_Occurred();
-    PyObject* value = PyDict_GetItemWithError(dict, key);
+    PyObject* value = is_safe_key(key) ? PyDict_GetItemWithError(dict, key) : Py_None;
     if (!value || !add_item(builder, key, value, children)) return false;
   }
   return false;

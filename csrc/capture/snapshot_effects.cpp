@@ -78,20 +78,20 @@ bool emit_key(Builder& builder, int dict, PyObject* key, PyObject* value) {
   return key_node >= 0 && value_node >= 0 && emit(builder, EffectKind::SetKey, {dict, key_node, value_node});
 }
 
-// Keys and values alternating, in the dict's own order.
-std::vector<PyObject*> flat(PyObject* dict) {
-  std::vector<PyObject*> items;
+// Keys and values alternating, in the dict's own order. False: a key can't be looked up without Python.
+bool flat(Builder& builder, PyObject* dict, std::vector<PyObject*>* items) {
   PyObject *key, *value;
   Py_ssize_t position = 0;
   if (!PyODict_Check(dict)) {
-    while (PyDict_Next(dict, &position, &key, &value)) items.insert(items.end(), {key, value});
-    return items;
+    while (PyDict_Next(dict, &position, &key, &value)) items->insert(items->end(), {key, value});
+    return true;
   }
   Ref iterator = Ref::steal(PyODict_Type.tp_iter(dict));
-  while (Ref next = Ref::steal(iterator ? Py_TYPE(iterator.get())->tp_iternext(iterator.get()) : nullptr))
-    items.insert(items.end(), {next.get(), PyDict_GetItemWithError(dict, next.get())});
-  PyErr_Clear();
-  return items;
+  while (Ref next = Ref::steal(iterator ? Py_TYPE(iterator.get())->tp_iternext(iterator.get()) : nullptr)) {
+    if (!is_safe_key(next.get())) return builder.fail(next.get()) >= 0;
+    items->insert(items->end(), {next.get(), PyDict_GetItemWithError(dict, next.get())});
+  }
+  return !PyErr_Occurred();
 }
 
 bool replace_dict(Builder& builder, int target, PyObject* dict, std::span<PyObject* const> items) {
@@ -104,7 +104,8 @@ bool replace_dict(Builder& builder, int target, PyObject* dict, std::span<PyObje
 
 // Keys that stay where they were are kept; what was in between is deleted; the rest of the new content is appended.
 bool dict_effects(Builder& builder, const Outside& outside, int target) {
-  const std::vector<PyObject*> now = flat(outside.shadow.get());
+  std::vector<PyObject*> now;
+  if (!flat(builder, outside.shadow.get(), &now)) return false;
   PyObject** old = &PyTuple_GET_ITEM(outside.baseline.get(), 0);
   const size_t before = static_cast<size_t>(PyTuple_GET_SIZE(outside.baseline.get()));
   std::vector<PyObject*> changes;  // key and new value; null: delete

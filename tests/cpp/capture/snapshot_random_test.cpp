@@ -49,7 +49,7 @@ class Builder:
         return self.rng.choice([f, g])
     def iterator(self):
         values = self.values() + [1]
-        i = self.rng.choice([iter, reversed, enumerate, lambda v: zip(v, 'abc'), itertools.chain, itertools.cycle,
+        i = self.rng.choice([iter, reversed, enumerate, lambda v: zip(v, 'abc'),
                              lambda v: iter(tuple(v)),
                              lambda v: map(self.method().__func__, v)])(values)
         if self.rng.random() < .5:

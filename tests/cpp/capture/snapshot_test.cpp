@@ -166,6 +166,8 @@ x = [d.keys(), d.values(), d.items(), d, o.items(), o]
 )",
      "list(y[0]) == ['a'] and list(y[2]) == [('a', 1)] and (y[3].update(b=2), len(y[1]))[1] == 2 and list(y[4]) == "
      "[('b', [2])]"},
+    {"mapping_proxy", "import types; d = {'a': [1]}; x = [types.MappingProxyType(d), d]",
+     "(y[1].update(b=2), y[0]['b'])[1] == 2"},
     {"constants", R"(
 import datetime, enum, re, decimal, math
 class Flag(enum.Flag): A = 1; B = 2

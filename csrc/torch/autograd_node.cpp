@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/python_cpp_function.h>
 
 #include "base/error.h"
+#include "passes/pass.h"
 #include "torch/executable_prune.h"
 
 namespace graphlift::torch_layer {
@@ -46,7 +47,11 @@ BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved,
 const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& defined) const {
   std::lock_guard lock(mutex_);
   auto& compiled = variants_[defined];
-  if (!compiled) compiled = backend_.compile(*without_tangents(*graph_, saved_, defined), constants_);
+  if (!compiled) {
+    std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
+    passes::run_passes(graph.get());
+    compiled = backend_.compile(*graph, constants_);
+  }
   return *compiled;
 }
 

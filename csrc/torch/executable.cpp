@@ -8,8 +8,8 @@
 
 #include "autograd/partition.h"
 #include "base/error.h"
+#include "passes/pass.h"
 #include "torch/executable_alias.h"
-#include "torch/executable_prune.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -91,11 +91,12 @@ RegionExecutable::RegionExecutable(Traced traced, const backend::Backend& backen
     if (slot >= 0 && outputs_[i].aliasing != Aliasing::Fresh && !needed.contains(slot))
       forward_graph_->outputs()[static_cast<size_t>(slot)] = ir::None{};
   }
-  drop_dead_calls(forward_graph_.get());
+  passes::run_passes(forward_graph_.get());
   slots_ = forward_graph_->outputs().size();
   find_copies();
   if (traced.tangents > 0) {
     plan_saved(saved);
+    if (parts.backward) passes::run_passes(parts.backward.get());
     if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
     register_node_class();
     backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, backend);

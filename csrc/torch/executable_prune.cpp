@@ -5,36 +5,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "torch/convert.h"
+#include "passes/pass.h"
 
 namespace graphlift::torch_layer {
 namespace {
 
 using ValueKey = std::pair<const ir::Node*, int>;
 ValueKey key(const ir::ValueRef& value) { return {value.node, value.index}; }
-
-bool draws_random_numbers(ir::Op op) {
-  if (op.str().starts_with("graphlift::")) return false;
-  return find_operator(op).hasTag(at::Tag::nondeterministic_seeded);
-}
-
-void drop_dead(ir::Graph* graph, bool keep_random) {
-  std::set<const ir::Node*> used;
-  for (const ir::Arg& output : graph->outputs())
-    ir::for_each_value(output, [&](const ir::ValueRef& value) { used.insert(value.node); });
-  auto& nodes = graph->nodes();
-  for (auto node = nodes.end(); node != nodes.begin();) {
-    --node;
-    if (node->kind == ir::NodeKind::Input) continue;
-    if (used.contains(&*node) || (keep_random && draws_random_numbers(node->op))) {
-      for (const ir::Arg& arg : node->args)
-        ir::for_each_value(arg, [&](const ir::ValueRef& value) { used.insert(value.node); });
-      continue;
-    }
-    ir::Node* dead = &*node++;  // stays valid: the list keeps its other nodes
-    graph->erase(dead);
-  }
-}
 
 class TangentPruner {
  public:
@@ -116,12 +93,10 @@ class TangentPruner {
 
 }  // namespace
 
-void drop_dead_calls(ir::Graph* graph) { drop_dead(graph, /*keep_random=*/true); }
-
 std::unique_ptr<ir::Graph> without_tangents(const ir::Graph& backward, size_t saved, const std::vector<bool>& defined) {
   std::unique_ptr<ir::Graph> graph = backward.clone();
   TangentPruner(graph.get(), saved, defined).run();
-  drop_dead(graph.get(), /*keep_random=*/false);
+  passes::remove_dead_code(graph.get());
   return graph;
 }
 

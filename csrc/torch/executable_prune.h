@@ -1,5 +1,4 @@
-// Owns: making a graph smaller at compile time: outputs nobody asks for, tangents that are undefined (symbolic zeros).
-// Must not: change what a kept output computes, or drop draws from a random generator in forward.
+// Owns: backward graphs for tangents that are undefined (symbolic zeros). Must not: change what a defined gradient is.
 #pragma once
 
 #include <memory>
@@ -8,9 +7,6 @@
 #include "ir/graph.h"
 
 namespace graphlift::torch_layer {
-
-// Erases calls that no output depends on. Calls that draw random numbers stay.
-void drop_dead_calls(ir::Graph* graph);
 
 // `backward`: inputs are saved values, then tangents. The same graph for the case that the tangents with defined[i] ==
 // false are undefined, as torch's engine treats them: what depends on undefined tangents alone is undefined (None among

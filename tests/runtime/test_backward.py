@@ -243,14 +243,14 @@ def test_create_graph_gives_first_order_and_refuses_second(product):
 def test_first_use_of_the_graph_frees_what_was_saved(region):
     import weakref
 
-    x, t = region.input(leaf(3), gradient=0), region.tangent(torch.randn(3))
-    sin = region.call("aten::sin.default", x)
-    region.output(region.call("aten::exp.default", sin), tangent=0, requires_grad=True, differentiable=True)
-    region.gradient(region.call("aten::mul.Tensor", t, sin, backward=True))
+    x, t = region.input(leaf(3, 3), gradient=0), region.tangent(torch.randn(3, 3))
+    square = region.call("aten::mm.default", x, x)
+    region.output(region.call("aten::exp.default", square), tangent=0, requires_grad=True, differentiable=True)
+    region.gradient(region.call("aten::mul.Tensor", t, square, backward=True))
     run = region.build()
     saved = []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(weakref.ref(t)) or t, lambda t: t):
-        (y,) = run([leaf(3)])
+        (y,) = run([leaf(3, 3)])
     assert saved[0]() is not None
     y.sum().backward()
     assert saved[0]() is None

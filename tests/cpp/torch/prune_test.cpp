@@ -60,19 +60,6 @@ return (%3)
 )");
 }
 
-TEST(Prune, RandomDrawsStayInForward) {
-  auto graph = ir::parse(R"(%0: f32[3]{1} cpu = input x
-%1: f32[3]{1} cpu = aten::sin.default(%0)
-%2: f32[3]{1} cpu = aten::rand_like.default(%0, none, none, none, none, none)
-return (%0)
-)");
-  drop_dead_calls(graph.get());
-  EXPECT_EQ(ir::print(*graph), R"(%0: f32[3]{1} cpu = input x
-%2: f32[3]{1} cpu = aten::rand_like.default(%0, none, none, none, none, none)
-return (%0)
-)");
-}
-
 TEST(Alias, ViewsLeadToTheirOwner) {
   auto graph = ir::parse(R"(%0: f32[4, 6]{6, 1} cpu = input x
 %1: f32[6, 4]{1, 6} cpu = aten::t.default(%0)

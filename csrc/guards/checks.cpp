@@ -77,15 +77,15 @@ bool keys_are(const Check& check, PyObject* object) {
 }
 
 bool contains(const Check& check, Py_hash_t hash, PyObject* element) {
-  auto same = std::lower_bound(check.elements.begin(), check.elements.end(), hash,
+  auto same = std::lower_bound(check.details->elements.begin(), check.details->elements.end(), hash,
                                [](const auto& row, Py_hash_t wanted) { return row.first < wanted; });
-  for (; same != check.elements.end() && same->first == hash; ++same)
+  for (; same != check.details->elements.end() && same->first == hash; ++same)
     if (constants_equal(same->second, element)) return true;
   return false;
 }
 
 bool set_is(const Check& check, PyObject* object) {
-  if (!PyAnySet_Check(object) || PySet_GET_SIZE(object) != static_cast<Py_ssize_t>(check.elements.size())) return false;
+  if (!PyAnySet_Check(object) || PySet_GET_SIZE(object) != static_cast<Py_ssize_t>(check.details->elements.size())) return false;
   Py_ssize_t position = 0;
   PyObject* element;
   Py_hash_t hash;
@@ -164,9 +164,9 @@ void take_elements(PyObject* set, Check* check) {
   Py_hash_t hash;
   while (cpython::raw_set_next(set, &position, &element, &hash)) {
     GL_CHECK(is_guardable_constant(element), "an element of a guarded set is no constant: " + describe(element));
-    check->elements.emplace_back(hash, element);
+    check->details->elements.emplace_back(hash, element);
   }
-  std::sort(check->elements.begin(), check->elements.end());
+  std::sort(check->details->elements.begin(), check->details->elements.end());
 }
 
 std::string keys_text(PyObject* object) {
@@ -181,9 +181,9 @@ std::string operand_text(const Check& check, const std::string& other) {
   if (check.kind == GuardKind::Length) return std::to_string(check.number);
   if (row_of(check.kind).applies == Applies::TwoNodes) return other;
   if (check.kind == GuardKind::SetIs)
-    return cat("{", join(check.elements, ", ", [](const auto& row) { return describe(row.second); }), "}");
+    return cat("{", join(check.details->elements, ", ", [](const auto& row) { return describe(row.second); }), "}");
   if (check.constant) return describe(check.constant.get());
-  return check.words;
+  return check.details->words;
 }
 
 }  // namespace
@@ -196,10 +196,10 @@ Check make_check(const GuardSet::Entry& entry, int32_t node) {
   PyObject* operand = entry.operand.get();
   GL_CHECK(suits(row.operand, operand),
            cat("wrong operand of a guard \"", kWords[static_cast<size_t>(entry.kind)].text, "\": ", describe(operand)));
-  Check check{row.run, entry.kind, node, entry.number, {}, {}, 0, {}, {}};
+  Check check{row.run, entry.kind, node, entry.number, {}, {}, 0, std::make_unique<CheckDetails>()};
   if (row.operand == Operand::Type || row.operand == Operand::Object) {
     check.identity = Handle(operand);
-    check.words = describe(operand);
+    check.details->words = describe(operand);
     return check;
   }
   check.constant = entry.operand;

@@ -2,6 +2,7 @@
 // Must not: fetch, allocate, or run Python code in a check.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@ namespace graphlift::guards {
 struct Check;
 using RunCheck = bool (*)(const Check& check, PyObject* object);
 
+// What a check needs besides the usual: SetIs, and words.
+struct CheckDetails {
+  std::vector<std::pair<Py_hash_t, PyObject*>> elements;  // SetIs: the operand's, sorted by hash
+  std::string words;                                      // of an identity, for when it is gone
+};
+
 struct Check {
   RunCheck run;
   GuardKind kind;
@@ -21,8 +28,7 @@ struct Check {
   Handle identity;      // TypeIs, Is, IsNot
   Ref constant;         // the other kinds' operand
   Py_hash_t hash = 0;   // HasKey, LacksKey
-  std::vector<std::pair<Py_hash_t, PyObject*>> elements;  // SetIs: the operand's, sorted by hash
-  std::string words;    // of the identity, for when it is gone
+  std::unique_ptr<CheckDetails> details;
 };
 
 // Where a check gets its object from.

@@ -91,24 +91,25 @@ Layout lay_out(const OriginTable& origins, const std::vector<bool>& needed) {
   return layout;
 }
 
-Node make_node(const Origin& origin, const Layout& layout, int32_t* owned_count) {
+Node make_node(const Origin& origin, const Layout& layout, NodeDetails* details, int32_t* owned_count) {
   Node node;
-  node.origin = origin;
+  node.details = details;
+  details->origin = origin;
   if (origin.parent != kNoOrigin) node.parent = layout.node_of[static_cast<size_t>(origin.parent)];
-  if (!prepare_step(node.origin, &node.step)) {
+  if (!prepare_step(origin, &node.step)) {
     PyErr_Clear();
     GL_CHECK(false, "the key of an origin can't be hashed");
   }
   if (origin.kind == OriginKind::Constant) {
-    node.constant = Handle(origin.key.get());
-    node.origin.key.reset();
+    details->constant = Handle(origin.key.get());
+    details->origin.key.reset();
     node.step.key = nullptr;
   }
   const FetchRow& row = fetch_row(origin.kind);
   node.fetch = row.fetch;
   node.fits = row.fits;
   if (is_registered(origin.kind)) {
-    node.registered = registered_fetch(origin.kind, origin.key.get());
+    details->registered = registered_fetch(origin.kind, origin.key.get());
     node.owned = (*owned_count)++;
   }
   return node;
@@ -154,7 +155,10 @@ Plan::Plan(GuardSet guards, const std::vector<OriginId>& origins_to_fetch, PyCod
   const Layout layout = lay_out(origins, needed_origins(guards, origins_to_fetch));
   auto place = [&](OriginId id) { return layout.node_of[static_cast<size_t>(id)]; };
 
-  for (OriginId id : layout.order) nodes.push_back(make_node(origins.at(id), layout, &owned_count));
+  for (OriginId id : layout.order) {
+    details.push_back(std::make_unique<NodeDetails>());
+    nodes.push_back(make_node(origins.at(id), layout, details.back().get(), &owned_count));
+  }
   set_ends(&nodes);
 
   for (const auto& entry : guards.entries) checks.push_back(make_check(entry, place(entry.where)));
@@ -188,7 +192,7 @@ std::string Plan::text(int32_t node) const {
   for (; node >= 0; node = nodes[static_cast<size_t>(node)].parent) path.push_back(node);
   std::string words;
   for (size_t i = path.size(); i-- > 0;) {
-    const Node& step = nodes[static_cast<size_t>(path[i])];
+    const NodeDetails& step = *details[static_cast<size_t>(path[i])];
     Origin origin = step.origin;
     if (origin.kind == OriginKind::Constant) origin.key = Ref::borrow(step.constant.get());
     words = step_text(origin, words, reinterpret_cast<PyCodeObject*>(code.get()));
@@ -197,9 +201,9 @@ std::string Plan::text(int32_t node) const {
 }
 
 int Plan::traverse(visitproc visit, void* arg) const {
-  for (const Node& node : nodes) {
-    Py_VISIT(node.origin.key.get());
-    if (int stop = node.constant.traverse(visit, arg)) return stop;
+  for (const auto& node : details) {
+    Py_VISIT(node->origin.key.get());
+    if (int stop = node->constant.traverse(visit, arg)) return stop;
   }
   for (const Check& check : checks) {
     Py_VISIT(check.constant.get());

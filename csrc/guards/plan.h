@@ -11,20 +11,25 @@
 
 namespace graphlift::guards {
 
-// One origin. Its subtree is [its own number, end).
+// What a node needs besides the walk: words, constants and registered fetches.
+struct NodeDetails {
+  FetchStep registered = nullptr;
+  Handle constant;  // root Constant
+  Origin origin;    // a constant's key is left out
+};
+
+// One origin, with what a walk touches. Its subtree is [its own number, end).
 struct Node {
   Step step;
   RawFetch fetch = nullptr;            // null for roots and registered kinds
   bool (*fits)(PyObject*) = nullptr;   // null when any parent fits
-  FetchStep registered = nullptr;
+  const NodeDetails* details = nullptr;
   int32_t parent = -1;                 // comes before this node
   int32_t end = 0;
   int32_t check_begin = 0, check_end = 0;
   int32_t leaf_begin = 0, leaf_end = 0;
   int32_t owned = -1;                  // place of the reference that a registered fetch gave
   bool may_miss = false;               // Missing is all that is asked of it
-  Handle constant;                     // root Constant
-  Origin origin;                       // for words and for registered fetches; a constant's key is left out
 };
 
 struct Leaf {
@@ -42,6 +47,7 @@ struct Plan {
   Plan(GuardSet guards, const std::vector<OriginId>& origins_to_fetch, PyCodeObject* code_of_frame);
 
   std::vector<Node> nodes;
+  std::vector<std::unique_ptr<NodeDetails>> details;  // by node
   std::vector<Check> checks;
   std::vector<Leaf> leaves;
   std::vector<Pair> pairs;

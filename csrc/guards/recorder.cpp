@@ -79,7 +79,8 @@ Recorder::State Recorder::enter(int32_t i) {
 // Varying: no words can do it.
 Recorder::State Recorder::enter_by_words(const Node& node, PyObject* object) {
   if (node.step.kind == OriginKind::Constant) {
-    if (node.constant.live()) word(node.constant.live(), node.constant.address());
+    const Handle& constant = node.details->constant;
+    if (constant.live()) word(constant.live(), constant.address());
     return State::Pinned;
   }
   const Known* parent = parent_of(node);

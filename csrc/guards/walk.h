@@ -17,10 +17,10 @@ struct Failure {
 inline PyObject* fetch_node(const Node& node, const Roots& roots, PyObject* parent, Ref* owned) {
   if (node.fetch) return !node.fits || node.fits(parent) ? node.fetch(parent, node.step) : nullptr;
   if (node.owned >= 0) {
-    owned[node.owned] = node.registered ? node.registered(parent, node.origin) : Ref();
+    owned[node.owned] = node.details->registered ? node.details->registered(parent, node.details->origin) : Ref();
     return owned[node.owned].get();
   }
-  if (node.step.kind == OriginKind::Constant) return node.constant.get();
+  if (node.step.kind == OriginKind::Constant) return node.details->constant.get();
   return fetch_root(roots, node.step.kind, node.step.index);
 }
 

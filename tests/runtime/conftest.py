@@ -24,7 +24,7 @@ def type_text(tensor, grad=None):
     strides = ", ".join(map(str, tensor.stride()))
     offset = f" @({tensor.storage_offset()})" if tensor.storage_offset() else ""
     requires = tensor.requires_grad if grad is None else grad
-    return f"{TYPES[tensor.dtype]}[{sizes}]{{{strides}}}{offset} cpu" + (" grad" if requires else "")
+    return f"{TYPES[tensor.dtype]}[{sizes}]{{{strides}}}{offset} {tensor.device}" + (" grad" if requires else "")
 
 
 class GraphText:
@@ -81,6 +81,8 @@ class GraphText:
             return "none"
         if isinstance(arg, torch.dtype):
             return str(arg).removeprefix("torch.")
+        if isinstance(arg, torch.device):
+            return f"device({arg})"
         if isinstance(arg, str):
             return f'"{arg}"'
         return repr(arg).lower() if isinstance(arg, bool) else repr(arg)

@@ -201,27 +201,31 @@ bool ShapeEnv::is_nonzero(const Sym& value) const {
 
 // difference RELATION 0, where Lt and Le read 0 < difference, 0 <= difference.
 std::optional<bool> ShapeEnv::decide(Relation relation, const Sym& difference) const {
+  if (difference.is_constant()) return compare_values(relation, 0, difference.constant());
+  const bool equal = relation == Relation::Eq;
+  auto [lowest, highest] = range(difference, {lower_bounds_, upper_bounds_});
+  if (is_equality(relation) && (lowest > 0 || highest < 0)) return !equal;
+  if (!is_equality(relation) && lowest >= (relation == Relation::Lt ? 1 : 0)) return true;
+  if (!is_equality(relation) && highest < (relation == Relation::Lt ? 1 : 0)) return false;
+
   const size_t known = nonnegative_.size();
   const int facts = known <= 8 ? 3 : known <= 32 ? 2 : 1;  // the search takes known^facts steps
-  if (difference.is_constant()) {
-    return compare_values(relation, 0, difference.constant());
+  auto at_least = [&](const Sym& value, int64_t bound) { return lower_bound(reduced(value - Sym(bound)), facts) >= 0; };
+  const Sym negated = -difference;
+  const bool nonzero = is_nonzero(difference);
+  if (is_equality(relation) && nonzero) return !equal;
+  const bool nonnegative = at_least(difference, 0), nonpositive = at_least(negated, 0);
+  const bool positive = nonnegative && (nonzero || at_least(difference, 1));
+  const bool negative = nonpositive && (nonzero || at_least(negated, 1));
+  switch (relation) {
+    case Relation::Lt:
+      return positive ? std::optional(true) : nonpositive ? std::optional(false) : std::nullopt;
+    case Relation::Le:
+      return nonnegative ? std::optional(true) : negative ? std::optional(false) : std::nullopt;
+    default:
+      if (nonnegative && nonpositive) return equal;
+      return positive || negative ? std::optional(!equal) : std::nullopt;
   }
-  Sym positive = reduced(difference);
-  int64_t lower = lower_bound(positive, facts);
-  if (relation == Relation::Le && lower >= 0) return true;
-  if (relation == Relation::Lt) {
-    if (lower > 0 || lower_bound(reduced(difference - Sym(1)), facts) >= 0) return true;
-    if (lower == 0 && is_nonzero(difference)) return true;
-  }
-  // The other side: 0 <= -difference - 1 says that difference < 0.
-  Sym below = reduced(-difference - Sym(relation == Relation::Lt ? 0 : 1));
-  int64_t lower_below = lower_bound(below, facts);
-  if (!is_equality(relation)) return lower_below >= 0 ? std::optional(false) : std::nullopt;
-  const bool equal = relation == Relation::Eq;
-  if (lower > 0 || lower_below >= 0 || is_nonzero(difference)) return !equal;
-  if (lower_bound(reduced(difference - Sym(1)), facts) >= 0) return !equal;
-  if (lower >= 0 && lower_bound(reduced(-difference), facts) >= 0) return equal;
-  return std::nullopt;
 }
 
 std::optional<bool> ShapeEnv::known(Relation relation, const Sym& a, const Sym& b) const {
@@ -229,11 +233,11 @@ std::optional<bool> ShapeEnv::known(Relation relation, const Sym& a, const Sym& 
   if (a.expr() == b.expr()) return relation == Relation::Eq || relation == Relation::Le;
   if (beyond_limit(b)) return compare_values(relation, 0, b.constant());
   if (beyond_limit(a)) return compare_values(relation, a.constant(), 0);
-  Sym difference = is_equality(relation) ? a - b : b - a;
+  Sym difference = simplify(is_equality(relation) ? a - b : b - a);
   if (auto answer = decide(relation, difference)) return answer;
   if (replacements_.empty()) return std::nullopt;
-  Sym simple = fold_known_mods(simplify(difference));
-  return simple.same(difference) ? std::nullopt : decide(relation, simple);
+  Sym folded = fold_known_mods(difference);
+  return folded.expr() == difference.expr() ? std::nullopt : decide(relation, folded);
 }
 
 // --- guarding --------------------------------------------------------------------------------------------------------

@@ -108,10 +108,12 @@ Range range(const Sym& value, const SymbolBounds& bounds) {
 int64_t shifted_lower_bound(const Sym& value, const SymbolBounds& bounds) {
   constexpr size_t kDegree = 5, kTerms = 12;
   constexpr Wide kMost = Wide{1} << 62;
-  if (terms_of(value).size() > kTerms) return Range::kNoLower;
+  auto terms = terms_of(value);
+  // Without products it says no more than interval arithmetic. The product of highest degree stands first.
+  if (terms.empty() || terms.size() > kTerms || terms[0].factors.size() < 2) return Range::kNoLower;
   Wide constant = constant_part(value);
   std::vector<Shifted> sums;
-  for (const Term& term : terms_of(value)) {
+  for (const Term& term : terms) {
     size_t degree = term.factors.size();
     if (degree > kDegree) return Range::kNoLower;
     int64_t lowers[kDegree];

@@ -1,0 +1,328 @@
+// Owns: mutation and views as pure calls. A write to a view is carried to its base by the inverse of the view operation; other
+// views of the same memory are made again when they are read next (Recorder::refresh).
+// Must not: decide what a written input means for the caller (finish.cpp).
+#include <ATen/core/Formatting.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "base/error.h"
+#include "torch/convert.h"
+#include "torch/recorder.h"
+#include "torch/sym_node.h"
+
+namespace graphlift::torch_layer {
+
+using c10::IValue;
+
+namespace {
+
+ir::Sym at_dim(const ir::TensorType& type, int64_t dim) {
+  return type.sizes[static_cast<size_t>(dim < 0 ? dim + type.rank() : dim)];
+}
+
+std::string text(const ir::Dims& dims) {
+  std::string result = "[";
+  for (size_t i = 0; i < dims.size(); ++i) result += (i ? ", " : "") + dims[i].str();
+  return result + "]";
+}
+
+ir::ArgList dims_arg(const ir::Dims& dims) { return ir::ArgList(dims.begin(), dims.end()); }
+
+bool same_dims(const ir::Dims& a, const ir::Dims& b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](const ir::Sym& x, const ir::Sym& y) { return x.same(y); });
+}
+
+// Each element has memory of its own, without gaps.
+bool dense(ir::ShapeEnv& env, const ir::TensorType& type) {
+  std::vector<size_t> order(type.sizes.size());
+  for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return env.hint(type.strides[a]) < env.hint(type.strides[b]); });
+  int64_t expected = 1;
+  for (size_t d : order) {
+    int64_t size = env.hint(type.sizes[d]);
+    if (size == 1) continue;
+    if (env.hint(type.strides[d]) != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+void check_no_overlap(ir::ShapeEnv& env, const ir::TensorType& type) {
+  for (size_t d = 0; d < type.sizes.size(); ++d)
+    TORCH_CHECK(env.hint(type.strides[d]) != 0 || env.hint(type.sizes[d]) <= 1,
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+                "location. Please clone() the tensor before performing the operation.");
+}
+
+// --- inverses of view operations -------------------------------------------------------------------------------------
+
+// What the parent becomes when its view becomes `value`.
+struct Inverse {
+  Recorder& recorder;
+  const Slot& slot;
+  ir::ValueRef parent;
+  ir::ValueRef value;
+
+  const ir::TensorType& parent_type() const { return slot.parent->type; }
+  const ir::Arg& arg(size_t i) const { return slot.step.args[i]; }
+  int64_t integer(size_t i) const { return recorder.shapes().specialize(*arg(i).sym()); }
+
+  // The parent with a part replaced; arguments of the view operation follow.
+  ir::ValueRef scatter(std::string_view op, size_t arguments) const {
+    ir::ArgList args{parent, value};
+    for (size_t i = 1; i < arguments; ++i) args.push_back(arg(i));
+    return recorder.add_simple(op, std::move(args), parent_type());
+  }
+  ir::ValueRef permuted(std::vector<int64_t> order) const {
+    const ir::TensorType& from = recorder.graph().type(value);
+    ir::TensorType type = from;
+    ir::ArgList list;
+    for (size_t d = 0; d < order.size(); ++d) {
+      type.sizes[d] = from.sizes[static_cast<size_t>(order[d])];
+      type.strides[d] = from.strides[static_cast<size_t>(order[d])];
+      list.emplace_back(ir::Sym(order[d]));
+    }
+    return recorder.add_simple("aten::permute.default", {value, std::move(list)}, std::move(type));
+  }
+};
+
+using InverseRule = ir::ValueRef (*)(const Inverse&);
+
+ir::ValueRef invert_reshape(const Inverse& in) {
+  ir::TensorType packed = in.recorder.graph().type(in.value);
+  ir::ValueRef value = in.value;
+  ir::Dims contiguous = ir::contiguous_strides(packed.sizes);
+  packed.offset = 0;
+  if (!same_dims(packed.strides, contiguous)) {
+    packed.strides = contiguous;
+    value = in.recorder.add_simple("aten::clone.default", {value, ir::MemoryFormat{0}}, packed);
+  }
+  packed.sizes = in.parent_type().sizes;
+  packed.strides = ir::contiguous_strides(packed.sizes);
+  return in.recorder.add_simple("aten::view.default", {value, dims_arg(packed.sizes)}, packed);
+}
+
+ir::ValueRef invert_transpose(const Inverse& in) {
+  int64_t rank = in.parent_type().rank();
+  std::vector<int64_t> order(static_cast<size_t>(rank));
+  for (int64_t d = 0; d < rank; ++d) order[static_cast<size_t>(d)] = d;
+  if (rank < 2) return in.value;
+  bool plain = in.slot.step.args.size() < 3;  // t()
+  int64_t a = plain ? 0 : in.integer(1), b = plain ? 1 : in.integer(2);
+  std::swap(order[static_cast<size_t>(a < 0 ? a + rank : a)], order[static_cast<size_t>(b < 0 ? b + rank : b)]);
+  return in.permuted(std::move(order));
+}
+
+ir::ValueRef invert_permute(const Inverse& in) {
+  const ir::ArgList& dims = *in.arg(1).list();
+  std::vector<int64_t> order(dims.size());
+  auto rank = static_cast<int64_t>(dims.size());
+  for (int64_t d = 0; d < rank; ++d) {
+    int64_t from = in.recorder.shapes().specialize(*dims[static_cast<size_t>(d)].sym());
+    order[static_cast<size_t>(from < 0 ? from + rank : from)] = d;
+  }
+  return in.permuted(std::move(order));
+}
+
+ir::ValueRef invert_slice(const Inverse& in) { return in.scatter("aten::slice_scatter.default", 5); }
+ir::ValueRef invert_select(const Inverse& in) { return in.scatter("aten::select_scatter.default", 3); }
+ir::ValueRef invert_diagonal(const Inverse& in) { return in.scatter("aten::diagonal_scatter.default", 4); }
+ir::ValueRef invert_as_strided(const Inverse& in) { return in.scatter("aten::as_strided_scatter.default", 4); }
+ir::ValueRef invert_view_as_real(const Inverse& in) {
+  return in.recorder.add_simple("aten::view_as_complex.default", {in.value}, in.parent_type());
+}
+ir::ValueRef invert_view_as_complex(const Inverse& in) {
+  return in.recorder.add_simple("aten::view_as_real.default", {in.value}, in.parent_type());
+}
+ir::ValueRef invert_view_dtype(const Inverse& in) {
+  return in.recorder.add_simple("aten::view.dtype", {in.value, in.parent_type().dtype}, in.parent_type());
+}
+
+struct InverseRow {
+  std::string_view op;
+  InverseRule rule;
+};
+constexpr InverseRow kInverses[] = {
+    {"aten::view.default", invert_reshape},
+    {"aten::_reshape_alias.default", invert_reshape},
+    {"aten::squeeze.default", invert_reshape},
+    {"aten::squeeze.dim", invert_reshape},
+    {"aten::squeeze.dims", invert_reshape},
+    {"aten::unsqueeze.default", invert_reshape},
+    {"aten::expand.default", invert_reshape},
+    {"aten::t.default", invert_transpose},
+    {"aten::transpose.int", invert_transpose},
+    {"aten::permute.default", invert_permute},
+    {"aten::slice.Tensor", invert_slice},
+    {"aten::select.int", invert_select},
+    {"aten::diagonal.default", invert_diagonal},
+    {"aten::as_strided.default", invert_as_strided},
+    {"aten::view_as_real.default", invert_view_as_real},
+    {"aten::view_as_complex.default", invert_view_as_complex},
+    {"aten::view.dtype", invert_view_dtype},
+};
+
+// --- views with several results --------------------------------------------------------------------------------------
+
+ir::ArgList slice_args(int64_t dim, const ir::Sym& start, const ir::Sym& length) {
+  return {ir::None{}, ir::Sym(dim), start, start + length, ir::Sym(1)};
+}
+
+// Steps that make each result of a multi-result view operation alone.
+std::vector<ViewStep> split_steps(Recorder& recorder, std::string_view op, const ir::ArgList& args, const Types& types) {
+  std::vector<ViewStep> steps;
+  bool unbind = op == "aten::unbind.int";
+  int64_t dim = recorder.shapes().specialize(*args[unbind ? 1 : 2].sym());
+  ir::Sym start = 0;
+  for (size_t i = 0; i < types.size(); ++i) {
+    if (unbind) {
+      steps.push_back({ir::Op("aten::select.int"), {ir::None{}, ir::Sym(dim), ir::Sym(static_cast<int64_t>(i))}});
+      continue;
+    }
+    ir::Sym length = at_dim(*types[i], dim);
+    steps.push_back({ir::Op("aten::slice.Tensor"), slice_args(dim, start, length)});
+    start = start + length;
+  }
+  return steps;
+}
+
+constexpr std::string_view kSplits[] = {"aten::split.Tensor", "aten::split_with_sizes.default", "aten::unbind.int"};
+
+}  // namespace
+
+ir::ValueRef Recorder::scatter(const Slot& slot, ir::ValueRef parent, ir::ValueRef value) {
+  for (const InverseRow& row : kInverses)
+    if (row.op == slot.step.op.str()) return row.rule({*this, slot, parent, value});
+  break_now("unsupported_tensor", "a view by " + std::string(slot.step.op.str()) + " that is written to");
+}
+
+// Brings a computed value to the dtype, shape and (where it has no gaps) strides of the tensor that it is written to.
+ir::ValueRef Recorder::fit(const ir::TensorType& target, ir::ValueRef old, ir::ValueRef value) {
+  const ir::TensorType& type = graph_->type(value);
+  auto cast_from = to_torch(type.dtype), cast_to = to_torch(target.dtype);
+  TORCH_CHECK(c10::canCast(cast_from, cast_to), "result type ", cast_from,
+              " can't be cast to the desired output type ", cast_to);
+  bool same_sizes = type.rank() == target.rank();
+  for (int d = 0; same_sizes && d < type.rank(); ++d)
+    same_sizes = shapes_->guard(ir::Relation::Eq, type.sizes[d], target.sizes[d]);
+  TORCH_CHECK(same_sizes, "output with shape ", text(target.sizes), " doesn't match the broadcast shape ",
+              text(type.sizes));
+  bool same_layout = same_dims(type.strides, target.strides) || !dense(*shapes_, target);
+  if (type.dtype == target.dtype && type.device == target.device && same_layout) return value;
+  ir::TensorType result = target;
+  result.requires_grad = false;
+  return add_simple("aten::copy.default", {old, value, false}, std::move(result));
+}
+
+void Recorder::write(const at::Tensor& tensor, ir::ValueRef value) {
+  auto slot = slot_of(tensor);
+  FakeStorage& storage = *fake_storage(tensor);
+  Slot* at = slot.get();
+  while (at->parent) {
+    refresh(*at->parent, storage);
+    value = scatter(*at, at->parent->value, value);
+    at = at->parent.get();
+  }
+  at->value = fit(at->type, at->value, value);
+  at->generation = ++storage.generation;
+}
+
+void Recorder::view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
+  const auto& schema = handle.schema();
+  auto arguments = torch::jit::last(stack, schema.arguments().size());
+  if (!arguments[0].isTensor()) return pure(handle, info, stack);
+  at::Tensor self = arguments[0].toTensor();
+  if (!fake_storage(self)) {
+    (void)tensor_argument(self);  // breaks unless it is a small constant
+    self = lift_constant(self);
+    stack[stack.size() - schema.arguments().size()] = self;
+    arguments = torch::jit::last(stack, schema.arguments().size());
+  }
+  auto parent = slot_of(self);
+  ir::Node* node = record(handle, info, arguments);
+  bool split = std::find(std::begin(kSplits), std::end(kSplits), info.op.str()) != std::end(kSplits);
+  std::vector<ViewStep> steps;
+  if (split) steps = split_steps(*this, info.op.str(), node->args, node->outputs);
+  torch::jit::drop(stack, schema.arguments().size());
+  c10::List<at::Tensor> list;
+  for (size_t i = 0; i < node->outputs.size(); ++i) {
+    auto slot = std::make_shared<Slot>();
+    slot->type = *node->outputs[i];
+    slot->value = {node, static_cast<int>(i)};
+    slot->generation = fake_storage(self)->generation;
+    slot->parent = parent;
+    slot->step = split ? std::move(steps[i]) : ViewStep{info.op, node->args};
+    list.push_back(make_fake_view(*shapes_, self, std::move(slot)));
+  }
+  if (schema.returns()[0].type()->kind() == c10::TypeKind::ListType)
+    stack.emplace_back(std::move(list));
+  else
+    stack.emplace_back(list.get(0));
+}
+
+namespace {
+
+std::vector<at::Tensor> written_tensors(const OpInfo& info, c10::ArrayRef<IValue> arguments) {
+  std::vector<at::Tensor> result;
+  for (size_t i : info.written) {
+    if (arguments[i].isTensorList()) {
+      for (at::Tensor item : arguments[i].toTensorList()) result.push_back(item);
+    } else if (arguments[i].isTensor() && arguments[i].toTensor().defined()) {
+      result.push_back(arguments[i].toTensor());
+    }
+  }
+  return result;
+}
+
+// Results of the operator that are the written arguments themselves, and stand-ins for the others.
+void push_mutating_results(Recorder& recorder, const c10::FunctionSchema& schema, const OpInfo& info, ir::Node* node,
+                           torch::jit::Stack& stack) {
+  auto last = torch::jit::last(stack, schema.arguments().size());
+  std::vector<IValue> arguments(last.begin(), last.end());
+  torch::jit::drop(stack, schema.arguments().size());
+  int own = 0;
+  size_t written = 0;
+  for (const c10::Argument& result : schema.returns()) {
+    if (result.alias_info()) {
+      stack.push_back(arguments[info.written[written++]]);
+    } else {
+      const auto& type = node->outputs[static_cast<size_t>(own)];
+      stack.emplace_back(type ? recorder.new_tensor(*type, {node, own}) : at::Tensor());
+      ++own;
+    }
+  }
+}
+
+}  // namespace
+
+void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
+  const auto& schema = handle.schema();
+  auto arguments = torch::jit::last(stack, schema.arguments().size());
+  if (!info.functional) break_now("unsupported_tensor", "one that " + schema.name() + " writes to");
+  std::vector<at::Tensor> targets = written_tensors(info, arguments);
+  for (const at::Tensor& target : targets) {
+    if (!fake_storage(target)) break_now("unsupported_tensor", "one from outside that " + schema.name() + " writes to");
+    check_no_overlap(*shapes_, slot_of(target)->type);
+  }
+  torch::jit::Stack pure_arguments;
+  for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);
+  ir::Node* node = record(*info.functional, op_info(*info.functional), pure_arguments);
+  GL_CHECK(node->outputs.size() >= targets.size(), "too few results of " + std::string(node->op.str()));
+  size_t own = node->outputs.size() - targets.size();
+  for (size_t i = 0; i < targets.size(); ++i) {
+    ir::ValueRef value{node, static_cast<int>(own + i)};
+    // A view's own dtype rules before the write is carried to its base.
+    auto slot = slot_of(targets[i]);
+    refresh(*slot, *fake_storage(targets[i]));
+    write(targets[i], slot->parent ? fit(slot->type, slot->value, value) : value);
+  }
+  push_mutating_results(*this, schema, info, node, stack);
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,278 @@
+// Owns: the end of a recording: what became of inputs, how outputs relate to inputs and to each other, the backward by torch's
+// engine on stand-ins, and the joint graph. Must not: change what was recorded, except to drop what nothing needs.
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "torch/convert.h"
+#include "torch/tracer_impl.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::variable_list;
+
+constexpr std::string_view kBackwardAgain = "Trying to backward through the graph a second time";
+
+// Something that receives a gradient from outside: an output, or the new value of an input.
+struct Root {
+  at::Tensor tensor;
+  int* tangent;  // where its number goes
+};
+
+class Finish {
+ public:
+  Finish(Recorder& recorder, std::vector<Primal>& primals, std::vector<at::Tensor> outputs)
+      : recorder_(recorder), primals_(primals), outputs_(std::move(outputs)) {}
+
+  std::unique_ptr<Traced> run(std::span<PyObject* const> objects) {
+    auto traced = std::make_unique<Traced>();
+    traced_ = traced.get();
+    for (size_t i = 0; i < primals_.size(); ++i) plan_input(i);
+    refuse_aliased_writes();
+    for (size_t i = 0; i < outputs_.size(); ++i) plan_output(i, objects[i]);
+    ir::ArgList results = forward_results();
+    run_backward(&results);
+    recorder_.graph().outputs() = std::move(results);
+    drop_unused();
+    for (const at::Tensor& constant : recorder_.constants())
+      traced->constants.push_back(Ref::steal(THPVariable_Wrap(constant)));
+    traced->joint = recorder_.take_graph();
+    return traced;
+  }
+
+ private:
+  ir::ShapeEnv& shapes() { return recorder_.shapes(); }
+  void refuse(const std::string& words) {
+    if (traced_->refuse.empty()) traced_->refuse = words;
+  }
+  ir::ValueRef content(const Primal& primal) const { return primal.slot->value; }
+
+  void plan_input(size_t index) {
+    Primal& primal = primals_[index];
+    InputPlan plan;
+    plan.type = primal.facts->tensor;
+    FakeImpl* impl = fake_impl(primal.seen);
+    plan.mutated_metadata = impl->slot() != primal.slot;
+    plan.mutated_data = !(content(primal) == ir::ValueRef{primal.input, 0});
+    if (plan.mutated_metadata) refuse("the sizes, strides or data of an input are replaced");
+    bool flows = primal.seen.requires_grad() && plan.mutated_data && history_changed(primal);
+    plan.mutated_under_no_grad = plan.mutated_data && !flows && primal.seen.requires_grad();
+    traced_->inputs.push_back(std::move(plan));
+    if (flows) roots_.push_back({primal.seen, nullptr});
+    mutation_roots_.push_back(flows ? static_cast<int>(roots_.size()) - 1 : -1);
+  }
+
+  bool history_changed(const Primal& primal) const {
+    Edge now = torch::autograd::impl::gradient_edge(primal.seen);
+    if (primal.facts->leaf && primal.edge.is_valid()) return now.function != primal.edge.function;
+    return !now.function || now.function->name() != "OutsideBackward";
+  }
+
+  void refuse_aliased_writes() {
+    for (size_t i = 0; i < primals_.size(); ++i) {
+      if (!traced_->inputs[i].mutated_data) continue;
+      const auto& memory = THPVariable_Unpack(primals_[i].object.get()).storage();
+      for (size_t j = 0; j < primals_.size(); ++j)
+        if (i != j && THPVariable_Unpack(primals_[j].object.get()).storage().is_alias_of(memory))
+          refuse("an input is written to that shares memory with another input");
+    }
+  }
+
+  // The output that owns the memory of output `index`, and is no view itself.
+  int owner_among_outputs(size_t index) {
+    FakeStorage* storage = fake_storage(outputs_[index]);
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (i == index || fake_storage(outputs_[i]) != storage) continue;
+      bool whole = recorder_.slot_of(outputs_[i]) == storage->base && !outputs_[i].is_view();
+      if (!whole) continue;
+      bool same = recorder_.slot_of(outputs_[index]) == storage->base && !outputs_[index].is_view();
+      if (!same || i < index) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  void plan_output(size_t index, PyObject* object) {
+    const at::Tensor& output = outputs_[index];
+    auto slot = recorder_.slot_of(output);
+    FakeStorage* storage = fake_storage(output);
+    OutputPlan plan;
+    plan.type = slot->type;
+    plan.requires_grad = output.requires_grad();
+    plan.inference = output.is_inference();
+    plan.as_parameter = reinterpret_cast<PyObject*>(Py_TYPE(object)) != THPVariableClass;
+    plan.detached = !output.is_view();
+    if (storage->primal >= 0) {
+      Primal& primal = primals_[static_cast<size_t>(storage->primal)];
+      bool itself = primal.seen.is_same(output);
+      plan.aliasing = itself ? Aliasing::Input : Aliasing::ViewOfInput;
+      plan.of = storage->primal;
+      if (!itself) primal.facts->offset_matters = true;
+    } else if (int owner = owner_among_outputs(index); owner >= 0) {
+      plan.aliasing = Aliasing::ViewOfOutput;
+      plan.of = owner;
+    }
+    bool fresh = plan.aliasing == Aliasing::Fresh;
+    if (fresh) plan.detached = false;
+    plan.differentiable = fresh && plan.requires_grad && output.grad_fn();
+    traced_->outputs.push_back(std::move(plan));
+    if (traced_->outputs.back().differentiable) roots_.push_back({output, nullptr});
+    output_roots_.push_back(traced_->outputs.back().differentiable ? static_cast<int>(roots_.size()) - 1 : -1);
+  }
+
+  ir::ArgList forward_results() {
+    ir::ArgList results;
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (traced_->outputs[i].aliasing != Aliasing::Input) results.emplace_back(recorder_.value_of(outputs_[i]));
+    for (size_t i = 0; i < primals_.size(); ++i)
+      if (traced_->inputs[i].mutated_data) results.emplace_back(content(primals_[i]));
+    return results;
+  }
+
+  // --- backward ------------------------------------------------------------------------------------------------------
+
+  at::Tensor make_tangent(const at::Tensor& of, int number) {
+    ir::TensorType type = recorder_.slot_of(of)->type;
+    type.offset = 0;
+    type.requires_grad = false;
+    bool repeats = false;
+    for (int d = 0; d < type.rank(); ++d)
+      repeats |= shapes().hint(type.strides[d]) == 0 && shapes().hint(type.sizes[d]) > 1;
+    if (repeats) type.strides = ir::contiguous_strides(type.sizes);
+    ir::Node* input = recorder_.graph().add_input("tangent" + std::to_string(number), type);
+    return recorder_.new_tensor(type, {input, 0});
+  }
+
+  edge_list gradient_edges() {
+    edge_list edges;
+    for (const Primal& primal : primals_)
+      if (primal.edge.is_valid()) edges.push_back(primal.edge);
+    return edges;
+  }
+
+  // Gradients of the primals that require one, undefined where none arrives.
+  variable_list differentiate(const std::vector<Root>& roots, const variable_list& tangents) {
+    edge_list from;
+    for (const Root& root : roots) from.push_back(torch::autograd::impl::gradient_edge(root.tensor));
+    PyThreadState* released = PyEval_SaveThread();
+    try {
+      recorder_.set_backward(true);
+      variable_list gradients = torch::autograd::Engine::get_default_engine().execute(
+          from, tangents, /*keep_graph=*/true, /*create_graph=*/false, /*accumulate_grad=*/false, gradient_edges());
+      recorder_.set_backward(false);
+      PyEval_RestoreThread(released);
+      return gradients;
+    } catch (...) {
+      recorder_.set_backward(false);
+      PyEval_RestoreThread(released);
+      throw;
+    }
+  }
+
+  // A program that ran backward() itself may return a loss whose graph is freed: it requires grad, and nothing flows.
+  bool flows(const Root& root) {
+    try {
+      at::Tensor probe = recorder_.new_tensor(recorder_.slot_of(root.tensor)->type, recorder_.value_of(root.tensor));
+      differentiate({root}, {probe});
+      return true;
+    } catch (const c10::Error& error) {
+      if (std::string_view(error.what()).find(kBackwardAgain) == std::string_view::npos) throw;
+      return false;
+    }
+  }
+
+  variable_list make_tangents(const std::vector<Root>& roots) {
+    variable_list tangents;
+    for (const Root& root : roots) tangents.push_back(make_tangent(root.tensor, static_cast<int>(tangents.size())));
+    return tangents;
+  }
+
+  void run_backward(ir::ArgList* results) {
+    point_roots_to_plans();
+    if (roots_.empty()) return;
+    if (ran_backward()) std::erase_if(roots_, [this](Root& root) { return !flows(root); });
+    for (size_t i = 0; i < traced_->outputs.size(); ++i) traced_->outputs[i].differentiable = false;
+    if (roots_.empty()) return;
+    for (size_t i = 0; i < roots_.size(); ++i) *roots_[i].tangent = static_cast<int>(i);
+    for (OutputPlan& plan : traced_->outputs) plan.differentiable = plan.tangent >= 0;
+    variable_list gradients = differentiate(roots_, make_tangents(roots_));
+    traced_->tangents = static_cast<int>(roots_.size());
+    size_t next = 0;
+    for (size_t i = 0; i < primals_.size(); ++i) {
+      if (!primals_[i].edge.is_valid()) continue;
+      const at::Tensor& gradient = gradients[next++];
+      if (!gradient.defined()) continue;
+      InputPlan& plan = traced_->inputs[i];
+      plan.wants_gradient = true;
+      plan.gradient = traced_->gradients++;
+      results->emplace_back(recorder_.tensor_argument(gradient));
+    }
+  }
+
+  void point_roots_to_plans() {
+    for (size_t i = 0; i < primals_.size(); ++i)
+      if (mutation_roots_[i] >= 0) roots_[mutation_roots_[i]].tangent = &traced_->inputs[i].tangent;
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (output_roots_[i] >= 0) roots_[output_roots_[i]].tangent = &traced_->outputs[i].tangent;
+  }
+
+  bool ran_backward() const { return recorder_.engine_ran(); }
+
+  // --- the graph -----------------------------------------------------------------------------------------------------
+
+  void drop_unused() {
+    ir::Graph& graph = recorder_.graph();
+    std::unordered_set<const ir::Node*> used;
+    auto mark = [&](const ir::ValueRef& value) { used.insert(value.node); };
+    for (const ir::Arg& arg : graph.outputs()) ir::for_each_value(arg, mark);
+    std::vector<ir::Node*> unused;
+    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+      if (node->kind == ir::NodeKind::Input) continue;
+      if (!used.contains(&*node) && !recorder_.must_stay(&*node)) {
+        unused.push_back(&*node);
+        continue;
+      }
+      for (const ir::Arg& arg : node->args) ir::for_each_value(arg, mark);
+    }
+    for (ir::Node* node : unused) graph.erase(node);
+  }
+
+  Recorder& recorder_;
+  std::vector<Primal>& primals_;
+  std::vector<at::Tensor> outputs_;
+  Traced* traced_ = nullptr;
+  std::vector<Root> roots_;
+  std::vector<int> mutation_roots_, output_roots_;  // index among roots_, by primal and by output; -1: none
+};
+
+}  // namespace
+
+std::unique_ptr<Traced> TracerImpl::finish(std::span<PyObject* const> outputs) {
+  HANDLE_TH_ERRORS
+  if (!recorder_.recording()) recorder_.start();
+  struct Stop {
+    Recorder& recorder;
+    ~Stop() {
+      while (recorder.recording()) recorder.stop();
+    }
+  } stop{recorder_};
+  std::vector<at::Tensor> tensors;
+  for (PyObject* object : outputs) {
+    at::Tensor tensor = THPVariable_Unpack(object);
+    // A constant that the program hands on as it is.
+    if (!fake_storage(tensor)) tensor = recorder_.lift_constant(tensor);
+    tensors.push_back(std::move(tensor));
+  }
+  return Finish(recorder_, primals_, std::move(tensors)).run(outputs);
+  END_HANDLE_TH_ERRORS_RET(nullptr)
+}
+
+}  // namespace graphlift::torch_layer

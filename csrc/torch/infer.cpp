@@ -1,0 +1,200 @@
+// Owns: types of a call's results: the operator's own rule first, else torch's shape functions on meta tensors of the hinted
+// sizes. Must not: record nodes.
+#include <ATen/EmptyTensor.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "torch/convert.h"
+#include "torch/recorder.h"
+#include "torch/sym_node.h"
+
+namespace graphlift::torch_layer {
+
+using c10::IValue;
+
+namespace {
+
+ops::ShapeArg shape_arg(const ir::Arg& arg, const ir::Graph& graph) {
+  return std::visit(
+      [&](const auto& value) -> ops::ShapeArg {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, ir::ValueRef>) {
+          return &graph.type(value);
+        } else if constexpr (std::is_same_v<T, ir::ArgList>) {
+          std::vector<ops::ShapeArg> list;
+          list.reserve(value.size());
+          for (const ir::Arg& item : value) list.push_back(shape_arg(item, graph));
+          return list;
+        } else {
+          return value;
+        }
+      },
+      static_cast<const ir::Arg::variant&>(arg));
+}
+
+std::vector<int64_t> hints(ir::ShapeEnv& env, const ir::Dims& dims) {
+  std::vector<int64_t> result;
+  for (const ir::Sym& dim : dims) result.push_back(env.specialize(dim));
+  return result;
+}
+
+// Arguments of a call with meta tensors for stand-ins. Everything symbolic is fixed to its hint.
+class MetaArguments {
+ public:
+  MetaArguments(Recorder& recorder) : recorder_(recorder) {}
+
+  torch::jit::Stack convert(c10::ArrayRef<IValue> arguments) {
+    torch::jit::Stack result;
+    for (const IValue& value : arguments) result.push_back(convert(value));
+    return result;
+  }
+  // Where eager would put the results.
+  ir::Device device() const { return device_.value_or(ir::Device{}); }
+
+ private:
+  at::Tensor tensor(const at::Tensor& t) {
+    if (!t.defined() || !fake_storage(t)) return t;
+    const ir::TensorType& type = recorder_.slot_of(t)->type;
+    ir::ShapeEnv& env = recorder_.shapes();
+    // A CPU scalar among tensors of another device doesn't decide.
+    if (!device_ || (device_->is_cpu() && type.rank() > 0)) device_ = type.device;
+    auto strided = at::detail::empty_strided_meta(hints(env, type.sizes), hints(env, type.strides),
+                                                  to_torch(type.dtype), c10::kStrided, c10::Device(c10::kMeta), false);
+    return at::Tensor(std::move(strided));
+  }
+  IValue convert(const IValue& value) {
+    if (value.isTensor()) return tensor(value.toTensor());
+    if (value.isSymInt()) return value.toSymInt().guard_int(__FILE__, __LINE__);
+    if (value.isSymFloat()) return to_double(value.toSymFloat());
+    if (value.isSymIntList()) {
+      std::vector<int64_t> list;
+      for (const c10::SymInt& item : value.toSymIntVector()) list.push_back(item.guard_int(__FILE__, __LINE__));
+      return IValue(std::move(list));
+    }
+    if (value.isDevice()) {
+      device_ = from_torch(value.toDevice());
+      return c10::Device(c10::kMeta);
+    }
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (at::Tensor item : value.toTensorList()) list.push_back(tensor(item));
+      return list;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (std::optional<at::Tensor> item : value.toOptionalTensorList())
+        list.push_back(item ? std::optional<at::Tensor>(tensor(*item)) : std::nullopt);
+      return list;
+    }
+    return value;
+  }
+
+  Recorder& recorder_;
+  std::optional<ir::Device> device_;
+};
+
+ir::TensorType type_of(const at::Tensor& meta, ir::Device device) {
+  ir::TensorType type;
+  type.dtype = from_torch(meta.scalar_type());
+  type.device = device;
+  for (int64_t size : meta.sizes()) type.sizes.emplace_back(size);
+  for (int64_t stride : meta.strides()) type.strides.emplace_back(stride);
+  type.offset = meta.storage_offset();
+  return type;
+}
+
+void add_types(const IValue& result, ir::Device device, Types* types) {
+  if (result.isTensorList()) {
+    for (at::Tensor item : result.toTensorList()) types->push_back(type_of(item, device));
+  } else if (result.isTensor() && result.toTensor().defined()) {
+    types->push_back(type_of(result.toTensor(), device));
+  } else {
+    types->push_back(std::nullopt);
+  }
+}
+
+}  // namespace
+
+// While one lives, calls that reach the recorder come from a shape function of torch's: they work on meta tensors.
+class Probe {
+ public:
+  explicit Probe(Recorder& recorder) : recorder_(recorder), before_(std::exchange(recorder.probing_, true)) {}
+  ~Probe() { recorder_.probing_ = before_; }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+ private:
+  Recorder& recorder_;
+  bool before_;
+};
+
+Types Recorder::infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
+                      c10::ArrayRef<IValue> stack) {
+  if (info.rule) {
+    std::vector<ops::ShapeArg> shape_args;
+    shape_args.reserve(args.size());
+    for (const ir::Arg& arg : args) shape_args.push_back(shape_arg(arg, *graph_));
+    Types types;
+    ops::ShapeCall call{.args = shape_args, .env = *shapes_, .results = types};
+    call.default_dtype = from_torch(c10::get_default_dtype_as_scalartype());
+    if (info.rule->shape(call)) return types;
+  }
+  return infer_by_torch(handle, info, stack);
+}
+
+namespace {
+
+// One call on meta tensors. The C++ shape function of a structured operator is reached through the kernel that all backends
+// share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python kernels for the meta
+// device, slow to load and to run, are the last resort.
+void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
+  if (info.structured) {
+    Probe probe(recorder);
+    handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional, stack);
+  } else if (info.composite_explicit) {
+    Probe probe(recorder);
+    handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, stack);
+  } else if (info.decomposes) {
+    Probe probe(recorder);
+    handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, stack);
+  } else {
+    c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+    handle.callBoxed(stack);
+  }
+}
+
+}  // namespace
+
+Types Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
+  MetaArguments arguments(*this);
+  torch::jit::Stack metas = arguments.convert(stack);
+  try {
+    call_on_meta(*this, handle, info, metas);
+  } catch (const c10::NotImplementedError&) {
+    break_now("data_dependent", handle.schema().name());
+  }
+  Types types;
+  for (const IValue& result : metas) add_types(result, arguments.device(), &types);
+  return types;
+}
+
+void Recorder::probe_call(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
+  const auto& schema = handle.schema();
+  if (info.kind == OpKind::Mutating) {
+    // The shape function has made the result already; writing into it has no effect on shapes.
+    std::vector<IValue> written;
+    auto arguments = torch::jit::last(stack, schema.arguments().size());
+    for (size_t i : info.written) written.push_back(arguments[i]);
+    torch::jit::drop(stack, schema.arguments().size());
+    for (size_t i = 0; i < schema.returns().size() && i < written.size(); ++i) stack.push_back(written[i]);
+    return;
+  }
+  if (info.structured || info.decomposes) return call_on_meta(*this, handle, info, stack);
+  c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+  handle.callBoxed(stack);
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,52 @@
+// Owns: what the recorder knows about an operator: kind, functional counterpart, rule. Looked up once per operator.
+// Must not: record, or know tensors.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ops/shape_rule.h"
+
+namespace graphlift::torch_layer {
+
+class Recorder;
+struct OpInfo;
+
+// Handles a call in its own way. False: it is treated like any other.
+using SpecialCall = bool (*)(Recorder&, const c10::OperatorHandle&, const OpInfo&, torch::jit::Stack&);
+
+enum class OpKind : uint8_t {
+  Pure,      // reads arguments, makes new tensors
+  View,      // results share the first argument's memory
+  Mutating,  // writes into arguments
+};
+
+struct OpInfo {
+  ir::Op op;
+  OpKind kind = OpKind::Pure;
+  const ops::OpRow* rule = nullptr;
+  SpecialCall special = nullptr;
+  const char* break_kind = nullptr;  // always a graph break of this kind
+  bool decomposes = false;           // composed of other operators, whatever the backend
+  bool composite_explicit = false;   // has a kernel for all backends, made of other operators
+  bool structured = false;           // has torch's C++ shape function
+  bool random = false;               // draws from a generator
+  bool returns_tensors = true;       // at least one result, tensors or lists of tensors only
+  std::vector<size_t> written;       // arguments that are written
+  // Mutating: the operator that computes instead of writing. Its results: own results of this one, then the new values of
+  // `written`. functional_arguments[i] is the argument of this operator for the i-th of the functional one.
+  std::optional<c10::OperatorHandle> functional;
+  std::vector<size_t> functional_arguments;
+};
+
+const OpInfo& op_info(const c10::OperatorHandle& handle);
+
+// Rows of special_ops.cpp.
+SpecialCall find_special(std::string_view name);
+const char* find_break(std::string_view name);
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,254 @@
+#include "torch/recorder.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <atomic>
+#include <utility>
+
+#include "base/error.h"
+#include "torch/convert.h"
+#include "torch/sym_node.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+using c10::IValue;
+
+class GilHeld {
+ public:
+  GilHeld() : state_(PyGILState_Ensure()) {}
+  ~GilHeld() { PyGILState_Release(state_); }
+  GilHeld(const GilHeld&) = delete;
+  GilHeld& operator=(const GilHeld&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+// torch hides a symbolic int that became a tensor behind this number (python_arg_parser).
+constexpr int64_t kHiddenSymInt = 7777777;
+
+std::optional<ir::Sym> hidden_sym_int(const at::Tensor& tensor) {
+  GilHeld gil;
+  Ref object = Ref::steal(THPVariable_Wrap(tensor));
+  if (!object || !PyObject_HasAttrString(object.get(), "_wrapped_number")) return std::nullopt;
+  Ref number = Ref::steal(PyObject_GetAttrString(object.get(), "_wrapped_number"));
+  if (!number || !torch::is_symint(number.get())) return std::nullopt;
+  return to_sym(pybind11::handle(number.get()).cast<c10::SymInt>());
+}
+
+ir::Arg wrapped_number(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case c10::ScalarType::Double:
+      return *tensor.const_data_ptr<double>();
+    case c10::ScalarType::Long: {
+      int64_t number = *tensor.const_data_ptr<int64_t>();
+      if (number == kHiddenSymInt)
+        if (auto sym = hidden_sym_int(tensor)) return *sym;
+      return ir::Sym(number);
+    }
+    case c10::ScalarType::Bool:
+      return *tensor.const_data_ptr<bool>();
+    case c10::ScalarType::ComplexDouble:
+      return std::complex<double>(*tensor.const_data_ptr<c10::complex<double>>());
+    default:
+      throw InternalError("a wrapped number of type " + std::string(c10::toString(tensor.scalar_type())));
+  }
+}
+
+bool same_geometry(const ir::TensorType& type, const at::Tensor& tensor) {
+  if (to_torch(type.dtype) != tensor.scalar_type() || type.rank() != tensor.dim()) return false;
+  auto equal = [](const ir::Sym& a, const c10::SymInt& b) {
+    auto sym = to_sym(b);
+    return sym && sym->same(a);
+  };
+  if (!equal(type.offset, tensor.sym_storage_offset())) return false;
+  for (int d = 0; d < type.rank(); ++d)
+    if (!equal(type.sizes[d], tensor.sym_size(d)) || !equal(type.strides[d], tensor.sym_stride(d))) return false;
+  return true;
+}
+
+}  // namespace
+
+Recorder::Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where)
+    : graph_(std::make_unique<ir::Graph>()),
+      shapes_(shapes),
+      on_break_(std::move(on_break)),
+      where_(std::move(where)),
+      mode_object_(make_mode_object(this, &link_)),
+      serial_(next_serial()) {}
+
+Recorder::~Recorder() { link_->recorder = nullptr; }
+
+void Recorder::start() {
+  if (depth_++ == 0) push_mode(mode_object_.get());
+}
+
+void Recorder::stop() {
+  GL_CHECK(depth_ > 0, "stop() without start()");
+  if (--depth_ == 0) pop_mode(mode_object_.get());
+}
+
+void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  const OpInfo& info = op_info(handle);
+  if (probing_) return probe_call(handle, info, stack);
+  if (info.special && info.special(*this, handle, info, stack)) return;
+  if (info.break_kind) break_now(info.break_kind, handle.schema().name());
+  if (info.decomposes && !info.rule) return decompose(handle, stack);
+  if (info.kind == OpKind::Mutating) return mutate(handle, info, stack);
+  if (info.kind == OpKind::View) return view(handle, info, stack);
+  return pure(handle, info, stack);
+}
+
+void Recorder::decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, stack);
+}
+
+void Recorder::break_now(const char* kind, const std::string& detail) {
+  GilHeld gil;
+  on_break_(kind, detail);
+  GL_CHECK(PyErr_Occurred(), "a graph break sets a Python error");
+  python_error error;
+  error.persist();
+  throw error;
+}
+
+std::shared_ptr<Slot> Recorder::slot_of(const at::Tensor& tensor) {
+  FakeStorage* storage = fake_storage(tensor);
+  if (storage->recording != serial_) break_now("unsupported_tensor", "one that is left over from another capture");
+  if (FakeImpl* impl = fake_impl(tensor)) return impl->slot();
+  if (same_geometry(storage->base->type, tensor)) return storage->base;
+  for (auto& weak : storage->views)
+    if (auto slot = weak.lock(); slot && same_geometry(slot->type, tensor)) return slot;
+  break_now("unsupported_tensor", "a view that torch made without an operator");
+}
+
+ir::ValueRef Recorder::value_of(const at::Tensor& tensor) {
+  auto slot = slot_of(tensor);
+  refresh(*slot, *fake_storage(tensor));
+  return slot->value;
+}
+
+void Recorder::refresh(Slot& slot, FakeStorage& storage) {
+  if (!slot.parent || slot.generation == storage.generation) return;
+  refresh(*slot.parent, storage);
+  ir::ArgList args = slot.step.args;
+  args[0] = slot.parent->value;
+  slot.value = {add_call(slot.step.op, std::move(args), {slot.type}), 0};
+  slot.generation = storage.generation;
+}
+
+ir::Arg Recorder::tensor_argument(const at::Tensor& tensor) {
+  if (fake_storage(tensor)) return value_of(tensor);
+  if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return wrapped_number(tensor);
+  bool small = tensor.is_cpu() && tensor.layout() == c10::kStrided && tensor.sym_numel() == 1 && !tensor.requires_grad();
+  if (!small) break_now("unsupported_tensor", "one from outside that was reached inside of a C function");
+  return value_of(lift_constant(tensor));
+}
+
+ir::Arg Recorder::argument(const IValue& value, const c10::Type& type) {
+  if (value.isGenerator()) break_now("generator_argument", "a random operator");
+  return from_ivalue(
+      value, type, [this](const at::Tensor& tensor) { return tensor_argument(tensor); },
+      [](const c10::SymInt& number) {
+        auto sym = to_sym(number);
+        return sym ? *sym : ir::Sym(number.guard_int(__FILE__, __LINE__));
+      });
+}
+
+at::Tensor Recorder::lift_constant(const at::Tensor& tensor) {
+  ir::TensorType type;
+  type.dtype = from_torch(tensor.scalar_type());
+  type.device = from_torch(tensor.device());
+  for (int64_t size : tensor.sizes()) type.sizes.emplace_back(size);
+  for (int64_t stride : tensor.strides()) type.strides.emplace_back(stride);
+  ir::ArgList args{ir::Sym(static_cast<int64_t>(constants_.size()))};
+  constants_.push_back(tensor);
+  return new_tensor(type, add_simple("graphlift::constant", std::move(args), type));
+}
+
+at::Tensor Recorder::new_tensor(const ir::TensorType& type, ir::ValueRef value) {
+  return make_fake(*shapes_, serial_, type, value);
+}
+
+ir::Node* Recorder::add_call(ir::Op op, ir::ArgList args, Types types) {
+  ir::SourceLine line;
+  if (where_) {
+    GilHeld gil;
+    line = where_();
+  }
+  ir::Node* node = graph_->add_call(op, std::move(args), std::move(types), std::move(line));
+  node->backward = backward_;
+  // The engine runs without grad mode; only a checkpoint's forward that is made again switches it on.
+  node->must_recompute = backward_ && c10::GradMode::is_enabled();
+  engine_ran_ |= !backward_ && torch::autograd::get_current_graph_task_id() >= 0;
+  ++calls_;
+  return node;
+}
+
+ir::ValueRef Recorder::add_simple(std::string_view op, ir::ArgList args, ir::TensorType type) {
+  return {add_call(ir::Op(op), std::move(args), {std::move(type)}), 0};
+}
+
+ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
+  const auto& parameters = handle.schema().arguments();
+  ir::ArgList args;
+  args.reserve(parameters.size());
+  for (size_t i = 0; i < parameters.size(); ++i) args.push_back(argument(stack[i], *parameters[i].real_type()));
+  Types types = infer(handle, info, args, stack);
+  ir::Node* node = add_call(info.op, std::move(args), std::move(types));
+  if (info.random) random_.insert(node);
+  return node;
+}
+
+void Recorder::push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack) {
+  torch::jit::drop(stack, schema.arguments().size());
+  int index = 0;
+  auto next = [&] {
+    int i = index++;
+    const auto& type = node->outputs[i];
+    return type ? new_tensor(*type, {node, i}) : at::Tensor();
+  };
+  for (const c10::Argument& result : schema.returns()) {
+    if (result.type()->kind() != c10::TypeKind::ListType) {
+      stack.emplace_back(next());
+      continue;
+    }
+    // The one list among the results takes what the others leave.
+    size_t length = node->outputs.size() - (schema.returns().size() - 1);
+    c10::List<at::Tensor> list;
+    for (size_t i = 0; i < length; ++i) list.push_back(next());
+    stack.emplace_back(std::move(list));
+  }
+}
+
+void Recorder::ask(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  auto backend = c10::DispatchKey::CPU;
+  for (const IValue& value : torch::jit::last(stack, handle.schema().arguments().size()))
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().is_cuda()) backend = c10::DispatchKey::CUDA;
+  try {
+    handle.redispatchBoxed(c10::DispatchKeySet(backend), &stack);
+  } catch (const c10::Error&) {
+    break_now("data_dependent", handle.schema().name());
+  }
+}
+
+void Recorder::pure(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
+  if (!info.returns_tensors) return ask(handle, stack);
+  size_t count = handle.schema().arguments().size();
+  ir::Node* node = record(handle, info, torch::jit::last(stack, count));
+  push_results(handle.schema(), node, stack);
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,115 @@
+// Owns: recording of aten calls. A dispatch mode below autograd sends every call here; mutation and views become pure calls
+// (aliases.cpp), types come from ops/ rules or torch's own shape functions (infer.cpp), odd operators have rows of their own
+// (special_ops.cpp).
+// Must not: know inputs' plans or outputs (tracer.cpp, finish.cpp).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/ref.h"
+#include "ir/graph.h"
+#include "ir/sym.h"
+#include "torch/dispatch_mode.h"
+#include "torch/fake.h"
+#include "torch/op_info.h"
+#include "torch/tracer.h"
+
+namespace graphlift::torch_layer {
+
+using Types = std::vector<std::optional<ir::TensorType>>;
+
+// Excluded, calls on this thread don't reach the recorder.
+inline constexpr c10::DispatchKeySet kPythonKeys({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot});
+
+class Recorder {
+ public:
+  Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where);
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  // Pushes and pops the mode on this thread.
+  void start();
+  void stop();
+  bool recording() const { return depth_ > 0; }
+  void call(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  // The autograd engine runs for finish(): calls from now on belong to the backward.
+  void set_backward(bool on) { backward_ = on; }
+
+  ir::Graph& graph() { return *graph_; }
+  std::unique_ptr<ir::Graph> take_graph() { return std::move(graph_); }
+  ir::ShapeEnv& shapes() { return *shapes_; }
+  uint64_t serial() const { return serial_; }
+  size_t call_count() const { return calls_; }
+  std::vector<at::Tensor>& constants() { return constants_; }
+  // The program ran the autograd engine itself.
+  bool engine_ran() const { return engine_ran_; }
+  // A random call that nothing uses: it moves the generator on.
+  bool must_stay(const ir::Node* node) const { return random_.contains(node); }
+
+  // --- values --------------------------------------------------------------------------------------------------------
+  // The slot of a stand-in, whatever TensorImpl it is. Breaks on one of another recording. Precondition: fake_storage(tensor).
+  std::shared_ptr<Slot> slot_of(const at::Tensor& tensor);
+  // Content of a stand-in now.
+  ir::ValueRef value_of(const at::Tensor& tensor);
+  // As an argument of a call: numbers that torch wrapped into tensors become numbers again, real tensors constants.
+  ir::Arg tensor_argument(const at::Tensor& tensor);
+  ir::Arg argument(const c10::IValue& value, const c10::Type& type);
+  // The stand-in for a real tensor that is built into the graph.
+  at::Tensor lift_constant(const at::Tensor& tensor);
+  at::Tensor new_tensor(const ir::TensorType& type, ir::ValueRef value);
+  ir::Node* add_call(ir::Op op, ir::ArgList args, Types types);
+  ir::ValueRef add_simple(std::string_view op, ir::ArgList args, ir::TensorType type);
+
+  // --- calls ---------------------------------------------------------------------------------------------------------
+  // Types of the results. `args` as converted; `stack` holds the call's arguments as torch gave them.
+  Types infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
+              c10::ArrayRef<c10::IValue> stack);
+  ir::Node* record(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
+  void pure(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
+  // An operator that answers with numbers: it runs on the stand-ins themselves, and needs data if that fails.
+  void ask(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  void view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
+  void mutate(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
+  // Makes `value` the content of the tensor; its dtype and shape are brought to the tensor's as an in-place operator does.
+  void write(const at::Tensor& tensor, ir::ValueRef value);
+  // Runs the operator's composition with recording on.
+  void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  // Pops the arguments and pushes stand-ins for a node's results, in the structure of the schema's returns.
+  void push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack);
+
+  // A graph break: sets the Python error and throws.
+  [[noreturn]] void break_now(const char* kind, const std::string& detail);
+
+ private:
+  friend class Probe;
+  void refresh(Slot& slot, FakeStorage& storage);
+  ir::ValueRef scatter(const Slot& slot, ir::ValueRef parent, ir::ValueRef value);
+  ir::ValueRef fit(const ir::TensorType& target, ir::ValueRef old, ir::ValueRef value);
+  Types infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
+  void probe_call(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
+
+  std::unique_ptr<ir::Graph> graph_;
+  ir::ShapeEnv* shapes_;
+  OnBreak on_break_;
+  WhereNow where_;
+  ModeLink* link_ = nullptr;  // owned by mode_object_
+  Ref mode_object_;
+  uint64_t serial_;
+  int depth_ = 0;
+  bool backward_ = false;
+  bool probing_ = false;  // a shape function of torch's runs on meta tensors: nothing is recorded
+  size_t calls_ = 0;
+  std::vector<at::Tensor> constants_;
+  bool engine_ran_ = false;
+  std::unordered_set<const ir::Node*> random_;
+};
+
+}  // namespace graphlift::torch_layer

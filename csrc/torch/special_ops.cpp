@@ -1,0 +1,139 @@
+// Owns: operators that the recorder treats in a way of their own, one row each, and operators that need data.
+// Must not: hold rules that other operators could share (aliases.cpp, infer.cpp).
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <string_view>
+#include <unordered_map>
+
+#include "torch/convert.h"
+#include "torch/recorder.h"
+#include "torch/special_ops.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+using c10::IValue;
+using c10::OperatorHandle;
+using torch::jit::Stack;
+
+// The same content under a new tensor: no node.
+bool share(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stack) {
+  at::Tensor self = torch::jit::pop(stack).toTensor();
+  if (!fake_storage(self)) self = recorder.lift_constant(self);
+  stack.emplace_back(make_fake_view(recorder.shapes(), self, recorder.slot_of(self)));
+  return true;
+}
+
+// torch.tensor(...) and the like: data made in Python enters the program here.
+bool lift(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stack) {
+  at::Tensor self = torch::jit::pop(stack).toTensor();
+  stack.emplace_back(fake_storage(self) ? self : recorder.lift_constant(self.clone()));
+  return true;
+}
+
+// A number of a constant is known; any other needs data.
+bool read_number(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  at::Tensor self = torch::jit::peek(stack, 0, 1).toTensor();
+  at::Tensor real = self;
+  if (fake_storage(self)) {
+    ir::ValueRef value = recorder.value_of(self);
+    if (value.node->op != ir::Op("graphlift::constant"))
+      recorder.break_now("data_dependent_item", handle.schema().name());
+    real = recorder.constants()[static_cast<size_t>(value.node->args[0].sym()->constant())];
+  }
+  torch::jit::drop(stack, 1);
+  c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+  stack.emplace_back(real.item());
+  return true;
+}
+
+// Marks of the profiler: they happen while capturing and are no part of the program.
+bool pass_through(Recorder&, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+  handle.callBoxed(stack);
+  return true;
+}
+
+// Conjugate and negative views are made at once: no bit is set on a stand-in.
+template <const char* op>
+bool materialize(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stack) {
+  at::Tensor self = torch::jit::pop(stack).toTensor();
+  ir::ValueRef value = recorder.value_of(self);
+  ir::TensorType type = recorder.graph().type(value);
+  type.offset = 0;
+  stack.emplace_back(recorder.new_tensor(type, recorder.add_simple(op, {value}, type)));
+  return true;
+}
+constexpr char kConj[] = "aten::_conj_physical.default";
+constexpr char kNeg[] = "aten::neg.default";
+
+// Nothing that a recording needs.
+bool drop_call(Recorder&, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  torch::jit::drop(stack, handle.schema().arguments().size());
+  return true;
+}
+
+// index with a boolean mask has a result of unknown size.
+bool index(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  const IValue& indices = torch::jit::peek(stack, 1, 2);
+  for (const IValue& item : indices.toListRef()) {
+    if (!item.isTensor() || !item.toTensor().defined()) continue;
+    auto dtype = item.toTensor().scalar_type();
+    if (dtype == c10::ScalarType::Bool || dtype == c10::ScalarType::Byte)
+      recorder.break_now("data_dependent", handle.schema().name() + " with a mask");
+  }
+  return false;
+}
+
+struct SpecialRow {
+  std::string_view op;
+  SpecialCall call;
+};
+constexpr SpecialRow kSpecial[] = {
+    {"aten::detach.default", share},
+    {"aten::alias.default", share},
+    {"aten::lift_fresh.default", lift},
+    {"aten::lift.default", lift},
+    {"aten::_local_scalar_dense.default", read_number},
+    {"aten::_conj.default", materialize<kConj>},
+    {"aten::_neg_view.default", materialize<kNeg>},
+    {"aten::index.Tensor", index},
+    {"aten::native_batch_norm.default", native_batch_norm},
+    {"aten::cudnn_batch_norm.default", cudnn_batch_norm},
+    {"aten::record_stream.default", drop_call},
+};
+
+struct BreakRow {
+  std::string_view op;
+  const char* kind;
+};
+constexpr BreakRow kBreaks[] = {
+    {"aten::equal.default", "data_dependent"},
+    {"aten::nonzero.default", "data_dependent"},
+    {"aten::masked_select.default", "data_dependent"},
+    {"aten::_unique.default", "data_dependent"},
+    {"aten::_unique2.default", "data_dependent"},
+    {"aten::unique_dim.default", "data_dependent"},
+    {"aten::unique_consecutive.default", "data_dependent"},
+    {"aten::unique_dim_consecutive.default", "data_dependent"},
+    {"aten::bincount.default", "data_dependent"},
+    {"aten::repeat_interleave.Tensor", "data_dependent"},
+    {"aten::allclose.default", "data_dependent"},
+};
+
+}  // namespace
+
+SpecialCall find_special(std::string_view name) {
+  if (name.starts_with("profiler::")) return pass_through;
+  for (const SpecialRow& row : kSpecial)
+    if (row.op == name) return row.call;
+  return nullptr;
+}
+
+const char* find_break(std::string_view name) {
+  for (const BreakRow& row : kBreaks)
+    if (row.op == name) return row.kind;
+  return nullptr;
+}
+
+}  // namespace graphlift::torch_layer

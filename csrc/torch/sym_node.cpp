@@ -1,0 +1,298 @@
+#include "torch/sym_node.h"
+
+#include <c10/core/SymFloat.h>
+#include <c10/core/SymNodeImpl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+using c10::SymNode;
+using ir::Relation;
+using ir::Sym;
+
+// A condition that is decided only when somebody asks: a comparison, a constant, or a combination of conditions.
+struct Condition {
+  enum class Kind { Constant, Compare, Not, And, Or } kind = Kind::Constant;
+  bool constant = false;
+  Relation relation = Relation::Eq;
+  Sym left, right;
+  std::shared_ptr<const Condition> first, second;
+};
+using ConditionRef = std::shared_ptr<const Condition>;
+
+// The members of Node hide these names.
+Sym sym_floordiv(const Sym& a, const Sym& b) { return floordiv(a, b); }
+Sym sym_mod(const Sym& a, const Sym& b) { return mod(a, b); }
+Sym smaller(const Sym& a, const Sym& b) { return min(a, b); }
+Sym larger(const Sym& a, const Sym& b) { return max(a, b); }
+
+ConditionRef constant(bool value) { return std::make_shared<Condition>(Condition{.constant = value}); }
+
+// `decide` answers one comparison.
+template <class Decide>
+std::optional<bool> evaluate(const Condition& c, const Decide& decide) {
+  switch (c.kind) {
+    case Condition::Kind::Constant:
+      return c.constant;
+    case Condition::Kind::Compare:
+      return decide(c);
+    case Condition::Kind::Not: {
+      auto value = evaluate(*c.first, decide);
+      return value ? std::optional<bool>(!*value) : std::nullopt;
+    }
+    case Condition::Kind::And:
+    case Condition::Kind::Or: {
+      bool stop = c.kind == Condition::Kind::Or;
+      auto first = evaluate(*c.first, decide);
+      if (first && *first == stop) return stop;
+      auto second = evaluate(*c.second, decide);
+      if (second && *second == stop) return stop;
+      return first && second ? std::optional<bool>(!stop) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+class Node final : public c10::SymNodeImpl {
+ public:
+  enum class Kind { Int, Bool, Float };
+  Node(ir::ShapeEnv& env, Sym value) : env_(env), kind_(Kind::Int), value_(std::move(value)) {}
+  Node(ir::ShapeEnv& env, ConditionRef condition) : env_(env), kind_(Kind::Bool), condition_(std::move(condition)) {}
+  Node(ir::ShapeEnv& env, double number) : env_(env), kind_(Kind::Float), number_(number) {}
+
+  const Sym& value() const { return value_; }
+  Kind kind() const { return kind_; }
+
+  bool is_int() override { return kind_ == Kind::Int; }
+  bool is_bool() override { return kind_ == Kind::Bool; }
+  bool is_float() override { return kind_ == Kind::Float; }
+  bool has_hint() override { return true; }
+  bool is_symbolic() override { return true; }
+  SymNode clone() override { return c10::intrusive_ptr<SymNodeImpl>::reclaim_copy(this); }
+  SymNode wrap_int(int64_t n) override { return make(Sym(n)); }
+  SymNode wrap_bool(bool b) override { return make(constant(b)); }
+  SymNode wrap_float(double d) override { return make(d); }
+
+  SymNode add(const SymNode& o) override {
+    return floats(o) ? make(real() + of(o).real()) : make(value_ + of(o).value_);
+  }
+  SymNode sub(const SymNode& o) override {
+    return floats(o) ? make(real() - of(o).real()) : make(value_ - of(o).value_);
+  }
+  SymNode mul(const SymNode& o) override {
+    return floats(o) ? make(real() * of(o).real()) : make(value_ * of(o).value_);
+  }
+  SymNode truediv(const SymNode& o) override {
+    double divisor = of(o).real();
+    TORCH_CHECK_WITH(ValueError, divisor != 0, "division by zero");
+    return make(real() / divisor);
+  }
+  SymNode floordiv(const SymNode& o) override {
+    if (floats(o)) return make(std::floor(real() / of(o).real()));
+    check_divisor(o);
+    return make(sym_floordiv(value_, of(o).value_));
+  }
+  SymNode mod(const SymNode& o) override {
+    if (floats(o)) {
+      double a = real(), b = of(o).real();
+      return make(a - std::floor(a / b) * b);
+    }
+    check_divisor(o);
+    return make(sym_mod(value_, of(o).value_));
+  }
+  SymNode pow(const SymNode& o) override {
+    if (floats(o)) return make(std::pow(real(), of(o).real()));
+    int64_t exponent = env_.specialize(of(o).value_);
+    if (exponent < 0) return make(std::pow(real(), static_cast<double>(exponent)));
+    Sym result = 1;
+    for (int64_t i = 0; i < exponent; ++i) result = result * value_;
+    return make(result);
+  }
+  SymNode neg() override { return kind_ == Kind::Float ? make(-number_) : make(-value_); }
+  SymNode ceil() override { return rounded(std::ceil(number_)); }
+  SymNode floor() override { return rounded(std::floor(number_)); }
+  SymNode sym_min(const SymNode& o) override {
+    return floats(o) ? make(std::min(real(), of(o).real())) : make(smaller(value_, of(o).value_));
+  }
+  SymNode sym_max(const SymNode& o) override {
+    return floats(o) ? make(std::max(real(), of(o).real())) : make(larger(value_, of(o).value_));
+  }
+  SymNode sym_float() override { return make(real()); }
+
+  SymNode eq(const SymNode& o) override { return compare(Relation::Eq, *this, of(o)); }
+  SymNode ne(const SymNode& o) override { return compare(Relation::Ne, *this, of(o)); }
+  SymNode lt(const SymNode& o) override { return compare(Relation::Lt, *this, of(o)); }
+  SymNode le(const SymNode& o) override { return compare(Relation::Le, *this, of(o)); }
+  SymNode gt(const SymNode& o) override { return compare(Relation::Lt, of(o), *this); }
+  SymNode ge(const SymNode& o) override { return compare(Relation::Le, of(o), *this); }
+  SymNode sym_not() override { return combine(Condition::Kind::Not, condition_, nullptr); }
+  SymNode sym_and(const SymNode& o) override { return combine(Condition::Kind::And, condition_, of(o).condition_); }
+  SymNode sym_or(const SymNode& o) override { return combine(Condition::Kind::Or, condition_, of(o).condition_); }
+  SymNode sym_ite(const SymNode& yes, const SymNode& no) override { return decide() ? yes : no; }
+
+  using Nodes = c10::ArrayRef<SymNode>;
+  SymNode is_contiguous(Nodes sizes, Nodes strides) override {
+    std::vector<int64_t> order;
+    for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) order.push_back(d);
+    return make(constant(packed(sizes, strides, order)));
+  }
+  SymNode is_channels_last_contiguous_2d(Nodes sizes, Nodes strides) override {
+    return make(constant(sizes.size() == 4 && packed(sizes, strides, {1, 3, 2, 0})));
+  }
+  SymNode is_channels_last_contiguous_3d(Nodes sizes, Nodes strides) override {
+    return make(constant(sizes.size() == 5 && packed(sizes, strides, {1, 4, 3, 2, 0})));
+  }
+  SymNode is_channels_last_strides_2d(Nodes sizes, Nodes strides) override {
+    return make(constant(sizes.size() == 4 && ordered(sizes, strides, {1, 3, 2, 0})));
+  }
+  SymNode is_channels_last_strides_3d(Nodes sizes, Nodes strides) override {
+    return make(constant(sizes.size() == 5 && ordered(sizes, strides, {1, 4, 3, 2, 0})));
+  }
+  SymNode is_non_overlapping_and_dense(Nodes sizes, Nodes strides) override {
+    std::vector<int64_t> order(sizes.size());
+    for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      int64_t x = env_.hint(of(strides[a]).value_), y = env_.hint(of(strides[b]).value_);
+      return x != y ? x < y : env_.hint(of(sizes[a]).value_) < env_.hint(of(sizes[b]).value_);
+    });
+    return make(constant(packed(sizes, strides, order)));
+  }
+
+  int64_t guard_int(const char*, int64_t) override { return env_.specialize(value_); }
+  int64_t int_() override { return env_.specialize(value_); }
+  bool guard_bool(const char*, int64_t) override { return decide(); }
+  bool bool_() override { return decide(); }
+  double guard_float(const char*, int64_t) override { return real(); }
+  bool statically_known_true(const char*, int64_t) override { return known().value_or(false); }
+
+  std::optional<int64_t> constant_int() override { return maybe_as_int(); }
+  std::optional<int64_t> maybe_as_int() override {
+    if (kind_ == Kind::Int && value_.is_constant()) return value_.constant();
+    return std::nullopt;
+  }
+  std::optional<bool> constant_bool() override { return kind_ == Kind::Bool ? known() : std::nullopt; }
+  std::string str() override {
+    if (kind_ == Kind::Int) return value_.str();
+    if (kind_ == Kind::Float) return std::to_string(number_);
+    if (condition_->kind == Condition::Kind::Compare)
+      return ir::SymGuard{condition_->relation, condition_->left, condition_->right}.str();
+    return "condition";
+  }
+
+ private:
+  static Node& of(const SymNode& node) {
+    auto* ours = dynamic_cast<Node*>(node.get());
+    GL_CHECK(ours, "symbolic integers of two tracers are mixed");
+    return *ours;
+  }
+  template <class T>
+  SymNode make(T value) {
+    return c10::make_intrusive<Node>(env_, std::move(value));
+  }
+  bool floats(const SymNode& o) const { return kind_ == Kind::Float || of(o).kind_ == Kind::Float; }
+  double real() {
+    if (kind_ == Kind::Float) return number_;
+    return kind_ == Kind::Bool ? decide() : static_cast<double>(env_.specialize(value_));
+  }
+  void check_divisor(const SymNode& o) {
+    bool zero = env_.guard(Relation::Eq, of(o).value_, 0);
+    TORCH_CHECK_WITH(ValueError, !zero, "integer division or modulo by zero");
+  }
+  SymNode rounded(double whole) {
+    return kind_ == Kind::Float ? make(Sym(static_cast<int64_t>(whole)))
+                                : c10::intrusive_ptr<SymNodeImpl>::reclaim_copy(this);
+  }
+  SymNode compare(Relation relation, Node& a, Node& b) {
+    if (a.kind_ == Kind::Int && b.kind_ == Kind::Int)
+      return make(ConditionRef(std::make_shared<Condition>(
+          Condition{.kind = Condition::Kind::Compare, .relation = relation, .left = a.value_, .right = b.value_})));
+    double x = a.real(), y = b.real();
+    bool holds = relation == Relation::Eq   ? x == y
+                 : relation == Relation::Ne ? x != y
+                 : relation == Relation::Lt ? x < y
+                                            : x <= y;
+    return make(constant(holds));
+  }
+  SymNode combine(Condition::Kind kind, ConditionRef first, ConditionRef second) {
+    GL_CHECK(kind_ == Kind::Bool && first, "a condition is combined with a number");
+    return make(
+        ConditionRef(std::make_shared<Condition>(Condition{.kind = kind, .first = first, .second = second})));
+  }
+  bool decide() {
+    if (kind_ == Kind::Int) return env_.guard(Relation::Ne, value_, 0);
+    if (kind_ == Kind::Float) return number_ != 0;
+    auto answer = evaluate(*condition_, [this](const Condition& c) {
+      return std::optional<bool>(env_.guard(c.relation, c.left, c.right));
+    });
+    return *answer;
+  }
+  std::optional<bool> known() {
+    if (kind_ != Kind::Bool) return std::nullopt;
+    return evaluate(*condition_, [this](const Condition& c) { return env_.known(c.relation, c.left, c.right); });
+  }
+  // Strides are those of memory filled without gaps in this order of dimensions, innermost first.
+  bool packed(Nodes sizes, Nodes strides, const std::vector<int64_t>& order) {
+    Sym expected = 1;
+    for (int64_t d : order) {
+      const Sym& size = of(sizes[d]).value_;
+      if (env_.guard(Relation::Eq, size, 0)) return true;
+      if (env_.guard(Relation::Eq, size, 1)) continue;
+      if (!env_.guard(Relation::Eq, of(strides[d]).value_, expected)) return false;
+      expected = expected * size;
+    }
+    return true;
+  }
+  // torch's is_channels_last_strides: strides grow in this order, whatever the gaps.
+  bool ordered(Nodes sizes, Nodes strides, const std::vector<int64_t>& order) {
+    Sym least = 0;
+    if (env_.guard(Relation::Eq, of(strides[1]).value_, 0)) return false;
+    for (int64_t d : order) {
+      const Sym& size = of(sizes[d]).value_;
+      const Sym& stride = of(strides[d]).value_;
+      if (env_.guard(Relation::Eq, size, 0) || env_.guard(Relation::Lt, stride, least)) return false;
+      if (d == 0 && env_.guard(Relation::Eq, least, of(strides[1]).value_)) return false;
+      least = env_.guard(Relation::Lt, 1, size) ? stride * size : stride;
+    }
+    return true;
+  }
+
+  ir::ShapeEnv& env_;
+  Kind kind_;
+  Sym value_;
+  ConditionRef condition_;
+  double number_ = 0;
+};
+
+}  // namespace
+
+c10::SymInt to_sym_int(ir::ShapeEnv& env, const Sym& value) {
+  if (value.is_constant()) return c10::SymInt(value.constant());
+  return c10::SymInt(SymNode(c10::make_intrusive<Node>(env, value)));
+}
+
+std::vector<c10::SymInt> to_sym_ints(ir::ShapeEnv& env, const ir::Dims& values) {
+  std::vector<c10::SymInt> result;
+  result.reserve(values.size());
+  for (const Sym& value : values) result.push_back(to_sym_int(env, value));
+  return result;
+}
+
+std::optional<Sym> to_sym(const c10::SymInt& value) {
+  if (auto number = value.maybe_as_int()) return Sym(*number);
+  SymNode held = value.toSymNode();
+  auto* node = dynamic_cast<Node*>(held.get());
+  if (!node || node->kind() != Node::Kind::Int) return std::nullopt;
+  return node->value();
+}
+
+double to_double(const c10::SymFloat& value) { return value.guard_float(__FILE__, __LINE__); }
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,168 @@
+// Owns: primals: stand-ins for outside tensors and ints, and what is guarded about them.
+// Must not: record calls (recorder.cpp) or finish a recording (finish.cpp).
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "torch/autograd_node.h"
+#include "torch/convert.h"
+#include "torch/sym_node.h"
+#include "torch/tracer_impl.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+// Stands where a primal's history begins outside: the stand-in of a tensor that is no leaf isn't one either, so that torch
+// allows what it allows in eager.
+struct OutsideHistory final : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return gradients; }
+  std::string name() const override { return "OutsideBackward"; }
+};
+
+PyObject* parameter_class() {
+  static PyObject* found = [] {
+    Ref module = Ref::steal(PyImport_ImportModule("torch.nn.parameter"));
+    return module ? PyObject_GetAttrString(module.get(), "Parameter") : nullptr;
+  }();
+  return found;
+}
+
+// Why no stand-in can be made; empty when one can.
+std::string unsupported(PyObject* object, const at::Tensor& real) {
+  if (!is_plain_tensor_class(object)) return std::string("class ") + Py_TYPE(object)->tp_name;
+  if (real.layout() != c10::kStrided) return std::string("layout ") + c10::str(real.layout());
+  if (!real.is_cpu() && !real.is_cuda()) return "device " + real.device().str();
+  if (real.is_quantized()) return "quantized";
+  if (real.is_conj() || real.is_neg()) return "a lazy conjugate or negative";
+  if (real.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return "with symbolic sizes";
+  return "";
+}
+
+}  // namespace
+
+bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
+
+bool is_stand_in(PyObject* object) { return is_tensor(object) && fake_storage(THPVariable_Unpack(object)); }
+
+bool is_sym_scalar(PyObject* object) {
+  return torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object);
+}
+
+bool is_plain_tensor_class(PyObject* object) {
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == THPVariableClass || type == parameter_class();
+}
+
+std::unique_ptr<Tracer> Tracer::create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where) {
+  return std::make_unique<TracerImpl>(shapes, std::move(on_break), std::move(where));
+}
+
+TracerImpl::TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where)
+    : shapes_(shapes), recorder_(shapes, std::move(on_break), std::move(where)) {}
+
+TracerImpl::~TracerImpl() {
+  while (recorder_.recording()) recorder_.stop();
+}
+
+// Strides that are products of inner sizes stay so when those sizes are symbolic.
+ir::TensorType TracerImpl::primal_type(const at::Tensor& real, std::span<const int> symbolic) {
+  ir::TensorType type;
+  type.dtype = from_torch(real.scalar_type());
+  type.device = from_torch(real.device());
+  type.requires_grad = real.requires_grad();
+  type.offset = real.storage_offset();
+  for (int64_t d = 0; d < real.dim(); ++d) {
+    int64_t size = real.size(d);
+    bool wanted = size > 1 && std::find(symbolic.begin(), symbolic.end(), static_cast<int>(d)) != symbolic.end();
+    type.sizes.push_back(wanted ? shapes_->new_symbol(size, "s" + std::to_string(shapes_->symbol_count())) : ir::Sym(size));
+  }
+  std::vector<size_t> order(type.sizes.size());
+  for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return real.stride(static_cast<int64_t>(a)) < real.stride(static_cast<int64_t>(b));
+  });
+  type.strides.resize(order.size());
+  ir::Sym expected = 1;
+  for (size_t d : order) {
+    int64_t stride = real.stride(static_cast<int64_t>(d));
+    type.strides[d] = stride == shapes_->hint(expected) ? expected : ir::Sym(stride);
+    if (real.size(static_cast<int64_t>(d)) != 1) expected = type.strides[d] * type.sizes[d];
+  }
+  return type;
+}
+
+at::Tensor TracerImpl::make_stand_in(const at::Tensor& real, Primal* primal) {
+  c10::InferenceMode as_made(real.is_inference());
+  at::Tensor root = recorder_.new_tensor(primal->facts->tensor, {primal->input, 0});
+  auto* storage = fake_storage(root);
+  storage->primal = static_cast<int>(primals_.size());
+  primal->slot = storage->base;
+  if (!real.requires_grad()) return root;
+  root.set_requires_grad(true);
+  primal->edge = torch::autograd::impl::gradient_edge(root);
+  if (real.is_leaf()) return root;
+  at::Tensor inner = make_fake_view(*shapes_, root, primal->slot);
+  torch::autograd::edge_list edges{primal->edge};
+  torch::autograd::set_history(inner, NodePtr(make_node<OutsideHistory>(std::move(edges))));
+  return inner;
+}
+
+Ref TracerImpl::stand_in(PyObject* object, std::span<const int> symbolic) {
+  HANDLE_TH_ERRORS
+  if (auto known = by_object_.find(object); known != by_object_.end()) return primals_[known->second].stand_in;
+  const at::Tensor& real = THPVariable_Unpack(object);
+  std::string reason = unsupported(object, real);
+  if (!reason.empty()) recorder_.break_now("unsupported_tensor", reason);
+  Primal primal;
+  primal.object = Ref::borrow(object);
+  ir::TensorType type = primal_type(real, symbolic);
+  primal.input = recorder_.graph().add_input("x" + std::to_string(primals_.size()), type);
+  primal.facts = make_facts(object, real, type);
+  primal.seen = make_stand_in(real, &primal);
+  if (primal.seen.key_set() != real.key_set())
+    recorder_.break_now("unsupported_tensor", c10::toString(real.key_set()));
+  primal.stand_in = Ref::steal(THPVariable_Wrap(primal.seen));
+  if (!primal.stand_in) return {};
+  auto* type_object = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  if (type_object != THPVariableClass &&
+      PyObject_SetAttrString(primal.stand_in.get(), "__class__", type_object) < 0)
+    return {};
+  Ref result = primal.stand_in;
+  by_object_[object] = static_cast<int>(primals_.size());
+  by_stand_in_[primal.seen.unsafeGetTensorImpl()] = static_cast<int>(primals_.size());
+  primals_.push_back(std::move(primal));
+  return result;
+  END_HANDLE_TH_ERRORS_RET(Ref())
+}
+
+std::optional<int> TracerImpl::primal_of(PyObject* stand_in) const {
+  auto found = by_stand_in_.find(THPVariable_Unpack(stand_in).unsafeGetTensorImpl());
+  if (found == by_stand_in_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::unique_ptr<guards::LeafCheck> TracerImpl::tensor_check(int primal) const {
+  return make_tensor_check(primals_.at(static_cast<size_t>(primal)).facts);
+}
+
+Ref TracerImpl::sym_int(const ir::Sym& value) {
+  HANDLE_TH_ERRORS
+  return Ref::steal(pybind11::cast(to_sym_int(*shapes_, value)).release().ptr());
+  END_HANDLE_TH_ERRORS_RET(Ref())
+}
+
+std::optional<ir::Sym> TracerImpl::sym_of(PyObject* object) const {
+  if (!torch::is_symint(object)) return std::nullopt;
+  return to_sym(pybind11::handle(object).cast<c10::SymInt>());
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,53 @@
+// Owns: the state of one tracer: its primals and its recorder.
+// Must not: leave csrc/torch (tracer.h is the face).
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "torch/recorder.h"
+#include "torch/tensor_check.h"
+#include "torch/tracer.h"
+
+namespace graphlift::torch_layer {
+
+struct Primal {
+  Ref object;                          // the real tensor
+  Ref stand_in;
+  at::Tensor seen;                     // the stand-in as the program sees it
+  std::shared_ptr<Slot> slot;          // of `seen` at first
+  ir::Node* input = nullptr;
+  torch::autograd::Edge edge;          // where its gradient arrives; empty when it requires none
+  std::shared_ptr<PrimalFacts> facts;
+};
+
+class TracerImpl final : public Tracer {
+ public:
+  TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where);
+  ~TracerImpl() override;
+
+  Ref stand_in(PyObject* tensor, std::span<const int> symbolic) override;
+  std::optional<int> primal_of(PyObject* stand_in) const override;
+  std::unique_ptr<guards::LeafCheck> tensor_check(int primal) const override;
+  Ref sym_int(const ir::Sym& value) override;
+  std::optional<ir::Sym> sym_of(PyObject* sym_int) const override;
+  void start() override { recorder_.start(); }
+  void stop() override { recorder_.stop(); }
+  size_t call_count() const override { return recorder_.call_count(); }
+  std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;
+
+ private:
+  at::Tensor make_stand_in(const at::Tensor& real, Primal* primal);
+  ir::TensorType primal_type(const at::Tensor& real, std::span<const int> symbolic);
+
+  ir::ShapeEnv* shapes_;
+  Recorder recorder_;
+  std::vector<Primal> primals_;
+  std::unordered_map<PyObject*, int> by_object_;
+  std::unordered_map<const c10::TensorImpl*, int> by_stand_in_;
+};
+
+}  // namespace graphlift::torch_layer

@@ -10,10 +10,6 @@ namespace {
 
 // Two changes within this many checks: it varies.
 constexpr uint32_t kWindow = 16;
-// So many misses without a hit in between: walk plainly for a while, recording costs more than it gives.
-constexpr int kMissLimit = 8;
-constexpr int kPause = 256;
-
 // Tag of a dict's or a type's contents; 0: it has none.
 uint64_t contents_tag(PyObject* object) {
   if (PyDict_Check(object)) {
@@ -63,7 +59,7 @@ Outcome Memo::run_actions(const Plan& plan, const Roots& roots, Ref* owned, Fail
     if (action.op == Op::Missing) {
       if (object || !really_missing(node, parent)) return Outcome::Miss;
     } else if (action.op == Op::FetchSame) {
-      if (object != slot) return Outcome::Miss;
+      if (object != slot) return node.parent < 0 ? Outcome::OtherRoot : Outcome::Miss;
     } else {
       if (!object) return Outcome::Miss;
       slot = object;
@@ -73,6 +69,7 @@ Outcome Memo::run_actions(const Plan& plan, const Roots& roots, Ref* owned, Fail
 }
 
 Outcome Memo::run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* owned, Failure* failure) {
+  if (!ready_) return Outcome::Miss;
   ++clock_;
   const Outcome outcome = run_actions(plan, roots, owned, failure);
   if (outcome != Outcome::Hit) return outcome;
@@ -84,13 +81,7 @@ Outcome Memo::run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* o
     *failure = {Failure::Part::Pair, i};
     return Outcome::Fail;
   }
-  misses_in_row_ = 0;
   return Outcome::Hit;
-}
-
-void Memo::count_walk() {
-  ++clock_;
-  if (pause_ > 0) --pause_;
 }
 
 void Memo::note_changes(const Plan& plan, const std::vector<PyObject*>& walked) {
@@ -104,17 +95,18 @@ void Memo::note_changes(const Plan& plan, const std::vector<PyObject*>& walked) 
   }
 }
 
-void Memo::record(const Plan& plan, std::vector<PyObject*>* walked) {
-  if (ready_) {
-    note_changes(plan, *walked);
-    if (++misses_in_row_ > kMissLimit) {
-      misses_in_row_ = 0;
-      pause_ = kPause;
-    }
-  }
+void Memo::record(const Plan& plan, std::vector<PyObject*>* walked, bool learn) {
+  if (ready_ && learn) note_changes(plan, *walked);
   slots_.swap(*walked);
   Recorder(plan, this).record();
   ready_ = true;
+}
+
+void Memo::learn_from(const Memo& other) {
+  for (size_t i = 0; i < history_.size(); ++i) {
+    history_[i].varies = other.history_[i].varies;
+    history_[i].contents_vary = other.history_[i].contents_vary;
+  }
 }
 
 }  // namespace graphlift::guards

@@ -14,21 +14,20 @@
 
 namespace graphlift::guards {
 
-enum class Outcome : uint8_t { Hit, Miss, Fail };
+// OtherRoot: a miss, because a frame's slot holds another object than the one that was remembered.
+enum class Outcome : uint8_t { Hit, Miss, OtherRoot, Fail };
 
 class Memo {
  public:
   explicit Memo(const Plan& plan);
 
-  bool ready() const { return ready_ && pause_ == 0; }
-  bool wants_record() const { return pause_ == 0; }
   // Hit: slots() has the objects of all nodes. Fail: a guard does not hold. Globals and symbolic guards are not its business.
   Outcome run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* owned, Failure* failure);
-  // Remembers a walk that held; `walked` gets the earlier slots in exchange.
-  void record(const Plan& plan, std::vector<PyObject*>* walked);
+  // Remembers a walk that held; `walked` gets the earlier slots in exchange. `learn`: what differs from before varies.
+  void record(const Plan& plan, std::vector<PyObject*>* walked, bool learn);
+  // What another memo of the same plan learned.
+  void learn_from(const Memo& other);
   PyObject* const* slots() const { return slots_.data(); }
-  // Counts a check that was answered by walking.
-  void count_walk();
 
  private:
   friend class Recorder;
@@ -67,8 +66,6 @@ class Memo {
   std::vector<int32_t> pairs_;
   std::vector<History> history_;
   uint32_t clock_ = 1;
-  int misses_in_row_ = 0;
-  int pause_ = 0;
   bool ready_ = false;
 };
 

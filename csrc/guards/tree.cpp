@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "guards/memo.h"
+#include "guards/ways.h"
 
 namespace graphlift::guards {
 
@@ -10,7 +10,7 @@ struct GuardTree::Impl {
   Impl(GuardSet guards, const std::vector<OriginId>& fetches, size_t symbols, PyCodeObject* code)
       : plan(std::move(guards), fetches, code),
         symbol_count(symbols),
-        memo(plan),
+        memos(plan),
         walked(plan.nodes.size(), nullptr),
         owned(static_cast<size_t>(plan.owned_count)) {}
 
@@ -21,8 +21,8 @@ struct GuardTree::Impl {
 
   Plan plan;
   size_t symbol_count;
-  Memo memo;
-  std::vector<PyObject*> walked;       // slots of the last walk, unless the memo took them
+  Ways memos;
+  std::vector<PyObject*> walked;       // slots of the last walk, unless a memo took them
   PyObject* const* found = nullptr;    // slots of the running check
   std::vector<Ref> owned;
   Failure last;                        // the guard that failed in the check before this one
@@ -58,21 +58,12 @@ bool GuardTree::Impl::run(const Roots& roots, int64_t* symbols) {
     last = {};
   }
   if (!run_globals(plan, symbols, &last)) return false;
-  Outcome outcome = Outcome::Miss;
-  if (memo.ready()) {
-    outcome = memo.run(plan, roots, symbols, owned.data(), &last);
-    found = memo.slots();
-  } else {
-    memo.count_walk();
-  }
+  const Outcome outcome = memos.run(plan, roots, symbols, owned.data(), &last);
   if (outcome == Outcome::Fail) return false;
+  found = memos.slots();
   if (outcome == Outcome::Miss) {
     if (!walk(plan, roots, symbols, walked.data(), owned.data(), &last)) return false;
-    found = walked.data();
-    if (memo.wants_record()) {
-      memo.record(plan, &walked);
-      found = memo.slots();
-    }
+    found = memos.record(plan, &walked);
   }
   return run_symbolic(plan, symbols, symbol_count, &last);
 }

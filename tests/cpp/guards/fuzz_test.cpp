@@ -10,7 +10,7 @@ namespace graphlift::guards {
 namespace {
 
 constexpr const char* kSource = R"(
-import random, types, weakref
+import copy, random, types
 class Base: pass
 class Node(Base):
     shared = 1
@@ -46,11 +46,16 @@ def make(kind, depth):
         return slots
     return cell(some)
 def start(seed):
-    global R, top
+    global R, top, twin
     R = random.Random(seed)
     pool.clear()
     top = [value(4) for _ in range(3)]
+    twin = copy.deepcopy(top)
 def change():
+    global top, twin
+    if R.randrange(3) == 0: top, twin = twin, top
+    if R.randrange(50) == 0: twin = copy.deepcopy(top)
+    if R.randrange(2) == 0: return
     if len(pool) > 3 and R.randrange(3) == 0: del pool[R.randrange(len(pool))]  # what nothing else holds dies, its place is free
     target = R.choice(pool + [Node, Other, top]) if pool else top
     fresh = R.choice(CONSTANTS + pool)
@@ -86,8 +91,9 @@ def mapping(d, keys, fresh):
 // Chooses guards that hold on what it finds below a root, and the steps that the root's object allows.
 class Chooser {
  public:
-  Chooser(GuardSet* guards, std::vector<OriginId>* fetches, std::mt19937* random)
-      : guards_(*guards), fetches_(*fetches), random_(*random) {}
+  // `identity`: whether objects are guarded by identity too; without, guards hold on copies.
+  Chooser(GuardSet* guards, std::vector<OriginId>* fetches, std::mt19937* random, bool identity)
+      : guards_(*guards), fetches_(*fetches), random_(*random), identity_(identity) {}
 
   void explore(OriginId where, PyObject* object, int depth) {
     known_.emplace_back(where, object);
@@ -135,7 +141,7 @@ class Chooser {
     auto type = reinterpret_cast<PyObject*>(Py_TYPE(object));
     if (below(4)) guards_.add(where, GuardKind::TypeIs, type);
     if (is_guardable_constant(object) && below(3)) guards_.add(where, GuardKind::Equals, object);
-    if (!below(6)) guards_.add(where, GuardKind::Is, object);
+    if (identity_ && !below(6)) guards_.add(where, GuardKind::Is, object);
     if (!below(8)) guards_.add(where, GuardKind::IsNot, type);
     if (PyCell_Check(object) && !PyCell_GET(object)) guards_.add(where, GuardKind::CellEmpty);
     if ((PyList_Check(object) || PyTuple_Check(object) || PyDict_Check(object)) && below(2))
@@ -173,6 +179,7 @@ class Chooser {
   GuardSet& guards_;
   std::vector<OriginId>& fetches_;
   std::mt19937& random_;
+  bool identity_;
   std::vector<std::pair<OriginId, PyObject*>> known_;
   PyObject* roots_holder_ = nullptr;
 };
@@ -238,7 +245,7 @@ class Trial {
  public:
   Trial(Scene* scene, std::mt19937* random) : scene_(*scene) {
     const Roots now = roots();
-    Chooser chooser(&guards_, &fetches_, random);
+    Chooser chooser(&guards_, &fetches_, random, (*random)() % 2 == 0);
     for (int i = 0; i < 3; ++i)
       chooser.explore(guards_.origins().root(OriginKind::Local, i), now.locals[i], 6);
     chooser.relate();

@@ -190,6 +190,27 @@ TEST(Tree, DeliversWhatIsThereNow) {
   }
 }
 
+// Objects in turn: each is remembered, a change of any is seen, and new ones each time cost no correctness.
+TEST(Tree, SeveralObjectsInTurn) {
+  ModuleTree modules;
+  modules.scene.run("many = [Module(2) for _ in range(4)]\ndef use(i):\n  global m\n  m = many[i]");
+  for (int round = 0; round < 30; ++round) {
+    modules.scene.run("use(" + std::to_string(round % 4) + ")");
+    EXPECT_TRUE(modules.tree.once(modules.scene.roots({"m"})));
+    Ref first = modules.scene.eval("m._parameters['weight']");
+    EXPECT_EQ(modules.tree.fetched()[0].get(), first.get());
+    if (round % 5 != 4) continue;
+    modules.scene.run("use(2); leaf().training = False");
+    EXPECT_FALSE(modules.holds());
+    modules.scene.run("leaf().training = True");
+    EXPECT_TRUE(modules.holds());
+  }
+  for (int round = 0; round < 400; ++round) {
+    modules.scene.run(round % 3 ? "m = Module(2)" : "m = Module(2); leaf().training = False");
+    EXPECT_EQ(modules.tree.once(modules.scene.roots({"m"})), round % 3 != 0);
+  }
+}
+
 TEST(Tree, AFailedCheckDeliversNothing) {
   Scene scene("d = {'x': [], 'y': []}");
   GuardSet guards;

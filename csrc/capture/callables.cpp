@@ -1,6 +1,7 @@
 // Owns: see callables.h; resolving rows by import path, and the allowed C types.
 #include "capture/callables.h"
 #include "capture/c_calls.h"
+#include "cpython/hook.h"
 
 #include <cstring>
 #include <unordered_map>
@@ -43,6 +44,7 @@ struct Table {
 };
 
 Table make_table() {
+  cpython::HookScope nobody(nullptr);  // module attributes may run Python code, which is not the program's
   Table table;
   for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables()})
     for (const CallableRow& row : *family) {
@@ -66,6 +68,7 @@ const Table& table() {
   static Table current = make_table();
   const size_t modules = static_cast<size_t>(PyDict_GET_SIZE(PyImport_GetModuleDict()));
   if (!current.unresolved.empty() && modules != current.modules) {
+    current.modules = modules;
     current = make_table();
     current.modules = modules;
   }
@@ -80,6 +83,7 @@ bool in_list(PyTypeObject* type, const std::vector<PyTypeObject*>& list) {
 
 // Types given by import path, resolved once.
 std::vector<PyTypeObject*> types(std::initializer_list<const char*> paths) {
+  cpython::HookScope nobody(nullptr);
   std::vector<PyTypeObject*> found;
   for (const char* path : paths) {
     Ref object = resolve(path);
@@ -107,6 +111,16 @@ std::vector<const CallableRow*> all_callables() {
   for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables(), &constructor_rows()})
     for (const CallableRow& row : *family) rows.push_back(&row);
   return rows;
+}
+
+void prepare_tables() {
+  find_callable(Py_None);
+  for (auto ask : {is_pure_type, is_container_type, is_known_fresh_type, torch_layer::is_torch_owned, torch_layer::is_known_base})
+    ask(&PyBaseObject_Type);
+  for (auto ask : {torch_layer::is_singleton, torch_layer::is_device, torch_layer::is_torch_size, torch_layer::is_tensor_function})
+    ask(Py_None);
+  torch_layer::is_parameter(Py_None);
+  PyErr_Clear();
 }
 
 std::vector<std::string> unresolved_callables() { return table().unresolved; }

@@ -37,6 +37,8 @@ const CallableRow* find_callable(PyObject* callable);  // null: unknown
 std::vector<const CallableRow*> all_callables();       // rows of all families
 // Rows whose path names nothing in this interpreter and torch (for the completeness test).
 std::vector<std::string> unresolved_callables();
+// Makes all tables, so that none is made while capturing.
+void prepare_tables();
 // C types whose instances are immutable: any method of theirs may run.
 bool is_pure_type(PyTypeObject* type);
 // Builtin containers: any method of theirs runs on a shadow.

@@ -71,13 +71,8 @@ bool fill_attributes(const Node& node, PyObject* object, const In& in) {
   for (size_t i = 0; i < node.state.size(); i += 2) {
     PyObject* key = in.at(node.state[i]);
     PyObject* value = in.at(node.state[i + 1]);
-    bool done;
-    if (!key)
-      done = PyObject_GenericSetDict(object, value, nullptr) == 0;
-    else if (PyUnicode_Check(key))
-      done = set_attribute(object, key, value);
-    else
-      done = Py_TYPE(key)->tp_descr_set(key, object, value) == 0;
+    const bool done =
+        PyUnicode_Check(key) ? set_attribute(object, key, value) : Py_TYPE(key)->tp_descr_set(key, object, value) == 0;
     if (!done) return false;
   }
   return true;

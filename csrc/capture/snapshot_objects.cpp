@@ -67,14 +67,23 @@ bool is_dict_of_its_own(PyObject* dict) {
   return false;
 }
 
+// The C setter of the instance dict.
+PyObject* dict_descriptor(PyTypeObject* type) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    PyObject* found = PyDict_GetItemString(cpython::type_dict(base), "__dict__");
+    if (found && Py_IS_TYPE(found, &PyGetSetDescr_Type)) return found;
+  }
+  return nullptr;
+}
+
 bool add_instance_dict(Builder& builder, PyObject* object, std::vector<int>* state) {
   PyObject* dict = PyFunction_Check(object) ? reinterpret_cast<PyFunctionObject*>(object)->func_dict
                                             : cpython::instance_dict(object);
   if (!dict) return true;
   if (is_dict_of_its_own(dict)) {
-    const int node = builder.node_of(dict);
-    state->insert(state->end(), {-1, node});
-    return node >= 0;
+    PyObject* descriptor = dict_descriptor(Py_TYPE(object));
+    return descriptor && add_pair(builder, builder.constant(descriptor), dict, state);
   }
   PyObject *key, *value;
   Py_ssize_t position = 0;

@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/log.h"
 #include "capture/breaks.h"
+#include "capture/callables.h"
 #include "capture/root.h"
 #include "engine/compiled_function.h"
 #include "engine/report.h"
@@ -60,6 +61,7 @@ py::dict all_counters() {
 PYBIND11_MODULE(_C, m) {
   m.doc() = "graphlift's compiler";
   register_backends();
+  capture::prepare_tables();
   PyTypeObject* type = engine::compiled_function_type();
   if (!type) throw py::error_already_set();
   m.attr("CompiledFunction") = py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(type));

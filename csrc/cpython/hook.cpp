@@ -10,28 +10,33 @@ thread_local FrameHandler* handler_of_thread = nullptr;
 int scopes = 0;                           // scopes with a handler, in all threads
 _PyFrameEvalFunction chained = nullptr;   // what was installed before the hook; null: not installed
 
-// A trace or profile function, or a sys.monitoring tool, would see this frame.
-bool observed(PyThreadState* thread, PyCodeObject* code) {
+bool observed(PyThreadState* thread) {
 #if PY_VERSION_HEX >= 0x030c0000
   if (thread->c_tracefunc || thread->c_profilefunc) return true;
   for (uint8_t tools : thread->interp->monitors.tools) {
     if (tools) return true;
   }
+  return false;
+#else
+  return thread->cframe->use_tracing != 0;
+#endif
+}
+
+// A monitoring tool watches this code object alone.
+bool watched([[maybe_unused]] PyCodeObject* code) {
+#if PY_VERSION_HEX >= 0x030c0000
   if (!code->_co_monitoring) return false;
   for (uint8_t tools : code->_co_monitoring->local_monitors.tools) {
     if (tools) return true;
   }
-  return false;
-#else
-  (void)code;
-  return thread->cframe->use_tracing != 0;
 #endif
+  return false;
 }
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   FrameHandler* handler = handler_of_thread;
   Frame frame(raw);
-  if (handler && !observed(thread, frame.code())) {
+  if (handler && !observed(thread) && !watched(frame.code())) {
     bool handled = true;
     PyObject* result = handler->evaluate(frame, throwing != 0, &handled);
     if (handled) return result;
@@ -70,6 +75,8 @@ HookScope::~HookScope() {
 FrameHandler* current_handler() { return handler_of_thread; }
 
 bool hook_installed() { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == evaluate; }
+
+bool thread_observed() { return observed(PyThreadState_Get()); }
 
 PyObject* default_evaluate(Frame frame, bool throwing) {
   PyThreadState* thread = PyThreadState_Get();

@@ -32,6 +32,8 @@ class HookScope {
 
 FrameHandler* current_handler();
 bool hook_installed();
+// A trace or profile function is set on this thread, or a monitoring tool in the interpreter.
+bool thread_observed();
 // The evaluator under the hook: the chained one, or CPython's.
 PyObject* default_evaluate(Frame frame, bool throwing);
 

@@ -33,6 +33,7 @@ class Activation {
   int jump = -1;                  // target unit, for Flow::Jump
   Ref result;                     // for Flow::Return
   PyObject* kw_names = nullptr;   // borrowed; set by KwNames for the Call of the same instruction
+  bool observed = false;          // a trace function was set meanwhile: CPython is to go on with this frame
 
   // The stack. Its slots own their values; null is a value too. peek(1) is the topmost.
   void push(Ref value) { slots[top_++] = value.release(); }

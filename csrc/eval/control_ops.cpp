@@ -1,4 +1,5 @@
 // Owns: micro-ops for jumps, loops, returns and generators.
+#include "cpython/hook.h"
 #include "cpython/pending.h"
 #include "eval/activation.h"
 
@@ -49,7 +50,13 @@ Flow send(Activation& a, int target, bool drop) {
 
 }  // namespace
 
-Flow do_Poll(Activation&, int wanted) { return wanted && cpython::poll() < 0 ? Flow::Error : Flow::Next; }
+Flow do_Poll(Activation& a, int wanted) {
+  if (!wanted) return Flow::Next;
+  if (cpython::poll() < 0) return Flow::Error;
+  a.observed = cpython::thread_observed();
+  return Flow::Next;
+}
+
 Flow do_Jump(Activation& a, int target) { return a.jump_to(target); }
 Flow do_PopJumpIfTrue(Activation& a, int target) { return pop_jump_if(a, target, true); }
 Flow do_PopJumpIfFalse(Activation& a, int target) { return pop_jump_if(a, target, false); }

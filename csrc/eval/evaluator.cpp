@@ -2,6 +2,7 @@
 #include "eval/evaluator.h"
 
 #include "cpython/exception.h"
+#include "cpython/hook.h"
 #include "cpython/recursion.h"
 #include "cpython/unwind.h"
 #include "eval/activation.h"
@@ -47,10 +48,9 @@ class Loop {
       a_.frame.set_position(unit);
       if (!once && a_.semantics.before(a_.frame, unit) == Step::Stop) return {Exit::Stopped, Ref(), unit};
       unit = step(instruction);
-      if (once && !done_) {
-        a_.frame.set_position(unit);
-        return {Exit::Stopped, Ref(), unit};
-      }
+      if (done_ || !(once || a_.observed)) continue;
+      a_.frame.set_position(unit);
+      return {a_.observed ? Exit::Yielded : Exit::Stopped, Ref(), unit};
     }
     return std::move(outcome_);
   }
@@ -83,6 +83,7 @@ class Loop {
     }
     if (flow == Flow::Error) cpython::add_traceback(a_.frame);
     cpython::enter_handler(a_.frame, a_.decoded, instruction.own_unit);
+    a_.observed = cpython::thread_observed();
     return a_.frame.position();
   }
 

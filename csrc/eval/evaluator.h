@@ -9,7 +9,8 @@
 //             `unit`: the raising instruction, executing(). unit -1: the frame could not be entered (recursion).
 //                                                                        -> leave_to_default(raising) or leave_unwinding
 //   Yielded   stands before instruction `unit`, which only the default evaluator executes (yields, return of a generator
-//             object, type parameters); `value`: what is about to be yielded, else null.         -> leave_to_default
+//             object, type parameters; anything, once a trace function is set); `value`: what is about to be yielded, else
+//             null.                                                                              -> leave_to_default
 //   Stopped   stands before instruction `unit`, exactly: stack, locals, position. Running can go on there, by run() or by
 //             the default evaluator. After Semantics::unwinding() instead: the exception is pending, `unit` is where it was
 //             raised, the content is unspecified.                                                -> leave_unwinding

@@ -85,7 +85,8 @@ int Semantics::unpack(PyObject* iterable, int before, int after, bool star, Ref*
 }
 
 int Semantics::list_extend(PyObject* list, PyObject* iterable) {
-  if (PyList_SetSlice(list, PY_SSIZE_T_MAX, PY_SSIZE_T_MAX, iterable) == 0) return 0;
+  PyObject* args[] = {list, iterable};
+  if (Ref::steal(PyObject_VectorcallMethod(interned("extend"), args, 2, nullptr))) return 0;
   if (clear_not_iterable(iterable)) {
     PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s", Py_TYPE(iterable)->tp_name);
   }

@@ -61,7 +61,7 @@ class InlineHandler final : public cpython::FrameHandler {
     capture_.frames.push_back(frame);
     PyObject* result = nullptr;
     if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
-    if (capture_.pending || !enter_frame(capture_, frame)) {
+    if (capture_.pending || !may_enter(frame, throwing)) {
       result = leave_pending(frame);
     } else {
       eval::Outcome outcome = eval::Evaluator::run(frame, semantics_, throwing);
@@ -72,6 +72,22 @@ class InlineHandler final : public cpython::FrameHandler {
   }
 
  private:
+  // With an exception on its way in (a generator's throw() or close()), the checks must not see it.
+  bool may_enter(cpython::Frame& frame, bool throwing) {
+    if (!throwing) return enter_frame(capture_, frame);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    const bool may = enter_frame(capture_, frame);
+    if (may) {
+      PyErr_Restore(type, value, traceback);
+    } else {
+      Py_XDECREF(type);
+      Py_XDECREF(value);
+      Py_XDECREF(traceback);
+    }
+    return may;
+  }
+
   // The private exception goes through the frame's handlers no more: the frame is emptied of them by CPython's own unwinding.
   PyObject* leave_pending(cpython::Frame frame) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "graphlift: unwinding to the root");

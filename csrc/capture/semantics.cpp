@@ -53,6 +53,7 @@ bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
     if (!reads_slot(op.micro)) continue;
     const auto slot = static_cast<size_t>(op.arg);
     PyObject*& value = frame.locals()[slot];
+    if (op.micro == cpython::Micro::MakeCell && !value) touched_[slot] = true;  // a fresh, empty cell
     if (touched_[slot] || !value) continue;
     Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Local, op.arg));
     if (!seen) return false;

@@ -21,7 +21,10 @@ std::string file_of(PyCodeObject* code) {
   return text ? text : "?";
 }
 
-int line_at(PyCodeObject* code, int unit) { return PyCode_Addr2Line(code, unit * 2); }
+int line_at(PyCodeObject* code, int unit) {
+  const int line = PyCode_Addr2Line(code, unit * 2);
+  return line > 0 ? line : code->co_firstlineno;
+}
 
 std::string place(PyCodeObject* code, int unit) { return file_of(code) + ":" + std::to_string(line_at(code, unit)); }
 

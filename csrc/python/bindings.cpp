@@ -61,6 +61,7 @@ py::dict all_counters() {
 PYBIND11_MODULE(_C, m) {
   m.doc() = "graphlift's compiler";
   register_backends();
+  torch_layer::register_fetches();
   capture::prepare_tables();
   PyTypeObject* type = engine::compiled_function_type();
   if (!type) throw py::error_already_set();

@@ -1,12 +1,16 @@
 // Owns: see objects.h.
 #include "torch/objects.h"
 
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <unordered_set>
 
+#include "guards/origin.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
@@ -30,6 +34,19 @@ PyTypeObject* torch_type(const char* path) { return reinterpret_cast<PyTypeObjec
 
 bool is_one_of(PyTypeObject* type, const std::vector<PyTypeObject*>& list) {
   return std::find(list.begin(), list.end(), type) != list.end();
+}
+
+// The C functions that are attributes of an object, by address; kept.
+std::unordered_set<PyObject*> static_functions(const char* path) {
+  std::unordered_set<PyObject*> found;
+  Ref holder = Ref::steal(torch_object(path));
+  Ref names = holder ? Ref::steal(PyObject_Dir(holder.get())) : Ref();
+  for (Py_ssize_t i = 0; names && i < PyList_GET_SIZE(names.get()); ++i) {
+    Ref value = Ref::steal(PyObject_GetAttr(holder.get(), PyList_GET_ITEM(names.get(), i)));
+    if (value && PyCFunction_Check(value.get()) && !PyCFunction_GET_SELF(value.get())) found.insert(value.release());
+  }
+  PyErr_Clear();
+  return found;
 }
 
 std::vector<int> marked_dims(PyObject* tensor, const char* attribute) {
@@ -59,6 +76,27 @@ bool in_standard_library(PyObject* module_name) {
 }
 
 }  // namespace
+
+namespace {
+
+Ref fetch_grad(PyObject* tensor, const guards::Origin&) {
+  if (!is_tensor(tensor)) return Ref();
+  const at::Tensor& grad = THPVariable_Unpack(tensor).grad();
+  if (!grad.defined()) return Ref::borrow(Py_None);
+  return Ref::steal(THPVariable_Wrap(grad));
+}
+
+Ref fetch_dict(PyObject* tensor, const guards::Origin&) {
+  PyObject** dict = _PyObject_GetDictPtr(tensor);
+  return dict ? Ref::borrow(*dict) : Ref();
+}
+
+}  // namespace
+
+void register_fetches() {
+  guards::register_fetch(guards::OriginKind::TensorGrad, fetch_grad);
+  guards::register_fetch(guards::OriginKind::TensorDict, fetch_dict);
+}
 
 bool is_singleton(PyObject* object) {
   static const std::vector<PyTypeObject*> types = {torch_type("dtype"), torch_type("layout"), torch_type("memory_format"),
@@ -110,6 +148,8 @@ bool is_tensor_function(PyObject* callable) {
       torch_object("_C._VariableFunctions"), torch_object("_C._nn"),      torch_object("_C._fft"),
       torch_object("_C._linalg"),            torch_object("_C._special"), torch_object("_C._VariableFunctionsClass")};
   static PyTypeObject* base = torch_type("_C.TensorBase");
+  static const std::unordered_set<PyObject*> functions = static_functions("_C._VariableFunctions");
+  if (functions.count(callable)) return true;
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
     return self && (std::find(holders.begin(), holders.end(), self) != holders.end() ||

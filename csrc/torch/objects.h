@@ -9,6 +9,7 @@
 
 namespace graphlift::torch_layer {
 
+void register_fetches();  // how guards fetch .grad and the attributes of tensors
 bool is_singleton(PyObject* object);          // dtype, layout, memory format, qscheme
 bool is_device(PyObject* object);             // torch.device
 bool is_torch_size(PyObject* object);

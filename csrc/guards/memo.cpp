@@ -1,6 +1,8 @@
 // Owns: see memo.h: running the shortcut, and learning what varies. recorder.cpp makes it.
 #include "guards/memo.h"
 
+#include <cstring>
+
 #include "cpython/dict_version.h"
 #include "guards/recorder.h"
 
@@ -30,8 +32,11 @@ Memo::Memo(const Plan& plan) : slots_(plan.nodes.size(), nullptr), history_(plan
 
 bool Memo::words_hold(const Action& action) const {
   const Word* const last = words_.data() + action.last;
-  for (const Word* word = words_.data() + action.first; word != last; ++word)
-    if (*word->address != word->value) return false;
+  for (const Word* word = words_.data() + action.first; word != last; ++word) {
+    uint64_t now;  // a pointer or a version tag
+    std::memcpy(&now, word->address, sizeof now);
+    if (now != word->value) return false;
+  }
   return true;
 }
 

@@ -38,7 +38,7 @@ class Memo {
     int32_t last;
   };
   struct Word {
-    const uint64_t* address;
+    const void* address;
     uint64_t value;
   };
   struct TypeTag {

@@ -209,7 +209,7 @@ void Recorder::add_pairs() {
 }
 
 void Recorder::word(const void* address, uint64_t value) {
-  memo_.words_.push_back({static_cast<const uint64_t*>(address), value});
+  memo_.words_.push_back({address, value});
   const int32_t count = static_cast<int32_t>(memo_.words_.size());
   if (!memo_.actions_.empty() && memo_.actions_.back().op == Memo::Op::Words) {
     memo_.actions_.back().last = count;

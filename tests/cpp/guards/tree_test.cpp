@@ -274,12 +274,14 @@ size_t news = 0;
 
 }  // namespace graphlift::guards
 
+#ifndef __SANITIZE_ADDRESS__  // which has its own
 void* operator new(size_t size) {
   ++graphlift::guards::news;
   return std::malloc(size);
 }
 void operator delete(void* place) noexcept { std::free(place); }
 void operator delete(void* place, size_t) noexcept { std::free(place); }
+#endif
 
 namespace graphlift::guards {
 

@@ -39,6 +39,17 @@ bool give_transposed(ShapeCall& call, const TensorType& like, const Dims& sizes)
   return give(call, like.dtype, like.device, sizes, strides);
 }
 
+// Fresh memory in the format of [batch, length, heads, size], seen as [batch, heads, length, size].
+bool give_like_transposed(ShapeCall& call, const TensorType& like) {
+  TensorType type = like;
+  std::swap(type.sizes[1], type.sizes[2]);
+  std::swap(type.strides[1], type.strides[2]);
+  type.strides = preserved_strides(call.env, type);
+  std::swap(type.sizes[1], type.sizes[2]);
+  std::swap(type.strides[1], type.strides[2]);
+  return give(call, like.dtype, like.device, type.sizes, type.strides);
+}
+
 bool same_heads(ShapeCall& call, const Query& q) {
   return equal(call.env, q.query.sizes[1], q.key.sizes[1]) && equal(call.env, q.query.sizes[1], q.value.sizes[1]) &&
          equal(call.env, q.key.sizes[3], q.value.sizes[3]);
@@ -49,7 +60,7 @@ bool flash_cpu(ShapeCall& call) {
   auto q = read(call, 0);
   if (!q || !q->query.device.is_cpu() || !ir::is_floating(q->query.dtype) || !same_heads(call, *q)) return false;
   const DType dtype = q->query.dtype == DType::float64 ? DType::float64 : DType::float32;
-  give_transposed(call, q->query, {q->batch, q->heads, q->length, q->size});
+  give_like_transposed(call, q->query);
   // In memory as [batch, length, heads].
   return give(call, dtype, q->query.device, {q->batch, q->heads, q->length}, {q->length * q->heads, 1, q->heads});
 }
@@ -60,17 +71,6 @@ bool flash_backward_cpu(ShapeCall& call) {
   if (!q || !q->query.device.is_cpu()) return false;
   for (const TensorType* type : {&q->query, &q->key, &q->value}) give_transposed(call, *type, type->sizes);
   return true;
-}
-
-// Fresh memory in the format of [batch, length, heads, size], seen as [batch, heads, length, size].
-bool give_like_transposed(ShapeCall& call, const TensorType& like) {
-  TensorType type = like;
-  std::swap(type.sizes[1], type.sizes[2]);
-  std::swap(type.strides[1], type.strides[2]);
-  type.strides = preserved_strides(call.env, type);
-  std::swap(type.sizes[1], type.sizes[2]);
-  std::swap(type.strides[1], type.strides[2]);
-  return give(call, like.dtype, like.device, type.sizes, type.strides);
 }
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }

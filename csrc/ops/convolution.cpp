@@ -93,13 +93,19 @@ bool convolution(ShapeCall& call) {
   return format && give_format(call, conv->input, std::move(sizes), *format);
 }
 
+// The plain CPU kernels make the gradient of the weight group by group: with one channel each its format is not told.
+bool joined_by_group(ShapeCall& call, const Convolution& conv, Format format) {
+  return format != Format::Contiguous && conv.input.device.is_cpu() && conv.input.dtype == DType::float64 &&
+         !is_one(conv.groups) && equal(call.env, conv.weight.sizes[1], 1);
+}
+
 // grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask.
 bool convolution_backward(ShapeCall& call) {
   auto conv = read(call, 1, 2, 4);
   if (!conv) return false;
   auto format = kernel_format(call, *conv);
   const auto wanted = call.booleans(10);
-  if (!format || wanted.size() != 3) return false;
+  if (!format || wanted.size() != 3 || (wanted[1] && joined_by_group(call, *conv, *format))) return false;
   wanted[0] ? give_format(call, conv->input, conv->input.sizes, *format) : give_undefined(call);
   wanted[1] ? give_format(call, conv->weight, conv->weight.sizes, *format) : give_undefined(call);
   return wanted[2] ? give_contiguous(call, conv->input, {call.tensor(0).sizes[1]}) : give_undefined(call);

@@ -34,16 +34,16 @@ bool fits(ShapeCall& call) {
   return sizes && equal(call.env, *sizes, call.tensor(0).sizes);
 }
 
-// The functional copy keeps the strides of self.
-bool copy(ShapeCall& call) { return fits(call) && give(call, call.tensor(0)); }
+bool copy(ShapeCall& call) { return fits(call) && give_self_copied(call); }
+bool copy_in_place(ShapeCall& call) { return fits(call) && give_self_in_place(call); }
 
-bool lift_fresh_copy(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
+bool lift_fresh_copy(ShapeCall& call) { return give_contiguous(call, call.tensor(0), call.tensor(0).sizes); }
 
 constexpr OpRow kRows[] = {
     GL_OP("clone", "default", clone),
     GL_OP("_to_copy", "default", to_copy),
     GL_OP("copy", "default", copy),
-    GL_OP("copy_", "default", copy),
+    GL_OP("copy_", "default", copy_in_place),
     GL_OP("lift_fresh_copy", "default", lift_fresh_copy),
 };
 

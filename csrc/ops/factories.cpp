@@ -85,7 +85,15 @@ bool new_empty_strided(ShapeCall& call) { return new_sizes(call, 3) && with_stri
 bool like(ShapeCall& call) { return give_like(call, 1); }
 bool full_like(ShapeCall& call) { return give_like(call, 2); }
 
-bool is_int(const ShapeCall& call, size_t i) { return number_dtype(call.args[i]) == DType::int64; }
+bool is_int(const ShapeCall& call, size_t i) {
+  const DType dtype = number_dtype(call.args[i]);
+  return dtype == DType::int64 || dtype == DType::bool_;
+}
+
+// A number as torch takes it for int64 results: cut off.
+Sym as_int(const ShapeCall& call, size_t i) {
+  return is_int(call, i) ? call.sym(i) : Sym(static_cast<int64_t>(call.real(i)));
+}
 
 // From start (argument 0, or 0) to end in steps; the options follow.
 bool range(ShapeCall& call, bool has_start, bool has_step) {
@@ -94,12 +102,13 @@ bool range(ShapeCall& call, bool has_start, bool has_step) {
   bool all_int = is_int(call, end) && (!has_start || is_int(call, 0)) && (!has_step || is_int(call, step));
   DType dtype = call.dtype(options).value_or(all_int ? DType::int64 : call.default_dtype);
   Sym size;
-  if (all_int) {
-    const Sym first = has_start ? call.sym(0) : Sym(0);
-    const Sym stride = has_step ? call.sym(step) : Sym(1);
+  if (all_int || dtype == DType::int64) {
+    const Sym first = has_start ? as_int(call, 0) : Sym(0);
+    const Sym stride = has_step ? as_int(call, step) : Sym(1);
     const int64_t by = stride.is_constant() ? stride.constant() : call.env.specialize(stride);
     if (by == 0) return false;
-    const Sym distance = by > 0 ? call.sym(end) - first : first - call.sym(end);
+    const Sym last = as_int(call, end);
+    const Sym distance = by > 0 ? last - first : first - last;
     if (less(call.env, distance, 0)) return false;
     size = by == 1 || by == -1 ? distance : ceildiv(distance, by > 0 ? by : -by);
   } else {

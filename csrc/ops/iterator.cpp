@@ -165,15 +165,30 @@ bool pointwise(ShapeCall& call, const Pointwise& kind) {
   auto dtype = result_dtype(*common, kind.dtype, call.default_dtype);
   if (!dtype) return false;
   std::vector<TensorType> copies;
-  if (device->is_cpu() && operands.size() > 1)
+  if (device->is_cpu())
     cast_operands(call.env, operands, kind.dtype == ResultDType::Float ? *dtype : *common, copies);
   auto placement = iterate(call.env, operands);
   if (!placement) return false;
   return give(call, *dtype, *device, std::move(placement->sizes), std::move(placement->strides));
 }
 
+bool repeats_itself(ShapeEnv& env, const TensorType& type) {
+  for (size_t i = 0; i < type.sizes.size(); ++i)
+    if (equal(env, type.strides[i], 0) && less(env, 1, type.sizes[i])) return true;
+  return false;
+}
+
+bool give_self_in_place(ShapeCall& call) {
+  return !repeats_itself(call.env, call.tensor(0)) && give(call, call.tensor(0));
+}
+
+bool give_self_copied(ShapeCall& call) {
+  const TensorType& self = call.tensor(0);
+  return repeats_itself(call.env, self) ? give_preserved(call, self, self.dtype) : give(call, self);
+}
+
 bool store_in_place(ShapeCall& call, size_t self) {
-  if (call.results.size() != 1 || !call.results[0]) return false;
+  if (call.results.size() != 1 || !call.results[0] || repeats_itself(call.env, call.tensor(self))) return false;
   const TensorType& target = call.tensor(self);
   const TensorType& computed = *call.results[0];
   if (!can_cast(computed.dtype, target.dtype) || !equal(call.env, computed.sizes, target.sizes)) return false;

@@ -57,6 +57,13 @@ bool pointwise_rule(ShapeCall& call) {
 // Turns what the functional rule `rule` gave into the in-place operator's result: argument `self`, unchanged, if the result fits.
 bool store_in_place(ShapeCall& call, size_t self);
 
+// One memory cell stands for several elements: torch refuses to write there.
+bool repeats_itself(ir::ShapeEnv& env, const ir::TensorType& type);
+// The result of an operator that only writes into argument 0.
+bool give_self_in_place(ShapeCall& call);
+// Fresh memory with the very strides of argument 0, gaps included, as functional forms of writes make it.
+bool give_self_copied(ShapeCall& call);
+
 template <ShapeRule Rule>
 bool in_place(ShapeCall& call) {
   return call.is_tensor(0) && Rule(call) && store_in_place(call, 0);

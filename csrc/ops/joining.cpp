@@ -62,17 +62,38 @@ bool cat(ShapeCall& call) {
   return give_format(call, *type, std::move(sizes), shared_format(call, tensors));
 }
 
+// Along an old dim it is cat, seen with that dim split; behind the last one it is cat of unsqueezed tensors.
 bool stack(ShapeCall& call) {
-  const auto tensors = call.tensors(0);
+  auto tensors = call.tensors(0);
   if (tensors.empty()) return false;
   auto type = common_type(call, tensors);
-  auto dim = wrap_dim(call.integer(1), tensors[0]->rank() + 1);
+  const int rank = tensors[0]->rank();
+  auto dim = wrap_dim(call.integer(1), rank + 1);
   if (!type || !dim) return false;
-  Dims sizes = tensors[0]->sizes;
   for (const TensorType* piece : tensors)
-    if (!equal(call.env, piece->sizes, sizes)) return false;
-  sizes.insert(sizes.begin() + *dim, static_cast<int64_t>(tensors.size()));
-  return give_contiguous(call, *type, std::move(sizes));
+    if (!equal(call.env, piece->sizes, tensors[0]->sizes)) return false;
+  const int64_t count = static_cast<int64_t>(tensors.size());
+  if (*dim < rank) {
+    type->strides.clear();
+    Dims joined = tensors[0]->sizes;
+    joined[*dim] = joined[*dim] * Sym(count);
+    type->strides = strides_for(joined, shared_format(call, tensors));
+    type->sizes = std::move(joined);
+    Dims sizes = tensors[0]->sizes;
+    sizes.insert(sizes.begin() + *dim, count);
+    auto strides = view_strides(call.env, *type, sizes);
+    return strides && give(call, type->dtype, type->device, std::move(sizes), std::move(*strides));
+  }
+  std::vector<TensorType> columns;
+  for (const TensorType* piece : tensors) {
+    columns.push_back(*piece);
+    columns.back().sizes.push_back(1);
+    columns.back().strides.push_back(1);
+  }
+  for (size_t i = 0; i < columns.size(); ++i) tensors[i] = &columns[i];
+  Dims sizes = tensors[0]->sizes;
+  sizes.back() = count;
+  return give_format(call, *type, std::move(sizes), shared_format(call, tensors));
 }
 
 bool repeat(ShapeCall& call) {
@@ -88,14 +109,33 @@ bool repeat(ShapeCall& call) {
   return give_contiguous(call, self, std::move(sizes));
 }
 
+// On CPU a roll is cat of two pieces, and an empty piece has no format; elsewhere the result is contiguous.
+Dims rolled_strides(ShapeCall& call, const TensorType& type, int dim, const Sym& shift) {
+  if (is_empty(call.env, type.sizes)) return preserved_strides(call.env, type);
+  if (!type.device.is_cpu() || suggest_format(call.env, type) == Format::Contiguous) return contiguous(type.sizes);
+  const Sym first = mod(shift, type.sizes[dim]);
+  if (equal(call.env, first, 0)) return contiguous(type.sizes);
+  TensorType head = type, tail = type;
+  head.sizes[dim] = first;
+  tail.sizes[dim] = type.sizes[dim] - first;
+  return strides_for(type.sizes, shared_format(call, {&head, &tail}));
+}
+
 // self, shifts, dims.
 bool roll(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const auto dims = call.integers(2);
   if (!dims.empty() && dims.size() != call.syms(1).size()) return false;
-  for (int64_t dim : dims)
-    if (!wrap_dim(dim, self.rank())) return false;
-  return give_contiguous(call, self, self.sizes);
+  TensorType type = self;
+  type.offset = 0;
+  const Dims shifts = call.syms(1);
+  if (dims.empty()) type.strides = contiguous(type.sizes);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    auto dim = wrap_dim(dims[i], self.rank());
+    if (!dim || self.rank() == 0) return false;
+    type.strides = rolled_strides(call, type, *dim, shifts[i]);
+  }
+  return give(call, std::move(type));
 }
 
 bool flip(ShapeCall& call) {

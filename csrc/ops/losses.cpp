@@ -41,6 +41,10 @@ bool nll_loss_2d(ShapeCall& call) {
   return give_contiguous(call, self, each ? places : Dims{}) && give_contiguous(call, self, {});
 }
 
+bool nll_loss_2d_backward(ShapeCall& call) {
+  return (!call.tensor(1).device.is_cpu() || is_contiguous(call.env, call.tensor(1))) && like_self(call);
+}
+
 // self, target, reduction, ...: the pairwise loss, or one number.
 template <size_t Reduction, Pointwise Kind>
 bool pairwise(ShapeCall& call) {
@@ -53,9 +57,31 @@ bool pairwise(ShapeCall& call) {
 }
 constexpr Pointwise kPair{2, Common, kInt};
 
+constexpr Pointwise kSamePair{2, Common, kInt | kMixed};
+
+// target * exp(-target * self).
+bool soft_margin_gradient(ShapeCall& call) {
+  const TensorType* operands[] = {&call.tensor(2), &call.tensor(1)};
+  auto exponent = iterate(call.env, operands);
+  if (!exponent) return false;
+  TensorType type = call.tensor(1);
+  type.sizes = std::move(exponent->sizes);
+  type.strides = std::move(exponent->strides);
+  operands[1] = &type;
+  auto placement = iterate(call.env, operands);
+  return placement && give(call, type.dtype, type.device, std::move(placement->sizes), std::move(placement->strides));
+}
+
+bool huber_loss(ShapeCall& call) {
+  if (!pairwise<2, kSamePair>(call) || call.integer(2) != kNoReduction) return !call.results.empty();
+  call.results.clear();
+  return give_preserved(call, call.tensor(0), call.tensor(0).dtype);
+}
+
 // grad, self, target, ...
 template <ShapeRule Forward>
 bool pairwise_backward(ShapeCall& call) {
+  if (call.tensor(1).dtype != call.tensor(2).dtype || call.tensor(1).dtype != call.tensor(0).dtype) return false;
   auto sizes = broadcast(call.env, call.tensor(1).sizes, call.tensor(2).sizes);
   return sizes && equal(call.env, *sizes, call.tensor(1).sizes) && Forward(call);
 }
@@ -71,6 +97,8 @@ bool binary_cross_entropy_backward(ShapeCall& call) {
   return give_preserved(call, call.tensor(1), call.tensor(1).dtype);
 }
 
+constexpr auto kOneMinusTarget = pointwise_rule<Pointwise{2, Common, kNothing, {1, 4}}>;
+
 // self, target, weight, pos_weight, reduction.
 bool binary_cross_entropy_with_logits(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
@@ -78,24 +106,23 @@ bool binary_cross_entropy_with_logits(ShapeCall& call) {
   if (!ir::is_floating(self.dtype) || self.dtype != target.dtype || !equal(call.env, self.sizes, target.sizes)) return false;
   if (call.integer(4) != kNoReduction) return give_contiguous(call, self, {});
   if (!call.none(2) || !call.none(3)) return false;
-  const TensorType* operands[] = {&self, &target};
-  auto placement = iterate(call.env, operands);
-  return placement && give(call, self.dtype, self.device, placement->sizes, placement->strides);
+  // Computed in the memory of 1 - target.
+  return kOneMinusTarget(call);
 }
 
 constexpr OpRow kRows[] = {
     GL_OP("nll_loss_forward", "default", nll_loss),
     GL_OP("nll_loss_backward", "default", like_self),
     GL_OP("nll_loss2d_forward", "default", nll_loss_2d),
-    GL_OP("nll_loss2d_backward", "default", like_self),
+    GL_OP("nll_loss2d_backward", "default", nll_loss_2d_backward),
     GL_OP("mse_loss", "default", pairwise<2, kPair>),
     GL_OP("mse_loss_backward", "default", pairwise_backward<like_self>),
     GL_OP("smooth_l1_loss", "default", pairwise<2, kPair>),
     GL_OP("smooth_l1_loss_backward", "default", pairwise_backward<like_self>),
-    GL_OP("huber_loss", "default", pairwise<2, kPair>),
+    GL_OP("huber_loss", "default", huber_loss),
     GL_OP("huber_loss_backward", "default", pairwise_backward<like_self>),
-    GL_OP("soft_margin_loss", "default", pairwise<2, kPair>),
-    GL_OP("soft_margin_loss_backward", "default", pairwise_backward<like_self>),
+    GL_OP("soft_margin_loss", "default", pairwise<2, kSamePair>),
+    GL_OP("soft_margin_loss_backward", "default", pairwise_backward<soft_margin_gradient>),
     GL_OP("binary_cross_entropy", "default", binary_cross_entropy),
     GL_OP("binary_cross_entropy_backward", "default", binary_cross_entropy_backward),
     GL_OP("binary_cross_entropy_with_logits", "default", binary_cross_entropy_with_logits),

@@ -83,11 +83,16 @@ std::optional<Format> exact_format(ShapeCall& call, const TensorType& type) {
   return std::nullopt;
 }
 
-// The result of batch norm over `input`: its format where it is exact, else its order of strides.
+// The result of batch norm over `input`: on CPU in its format, on CUDA with its order of strides.
 bool give_normalized(ShapeCall& call, const TensorType& input) {
-  auto format = input.device.is_cpu() ? exact_format(call, input) : std::nullopt;
-  if (format) return give_format(call, input, input.sizes, *format);
-  return give_preserved(call, input, input.dtype);
+  if (!input.device.is_cpu()) return give_preserved(call, input, input.dtype);
+  auto exact = exact_format(call, input);
+  return give_format(call, input, input.sizes, exact ? *exact : suggest_format(call.env, input));
+}
+
+bool give_normalized_gradient(ShapeCall& call, const TensorType& input) {
+  if (!input.device.is_cpu()) return give_preserved(call, input, input.dtype);
+  return give_format(call, input, input.sizes, suggest_format(call.env, input));
 }
 
 bool batch_norm(ShapeCall& call, bool training) {
@@ -120,7 +125,7 @@ bool batch_norm_backward(ShapeCall& call) {
   const TensorType* weight = call.optional_tensor(2);
   const auto wanted = call.booleans(9);
   const DType dtype = weight ? weight->dtype : statistics_dtype(input, nullptr);
-  wanted[0] ? give_normalized(call, input) : give_undefined(call);
+  wanted[0] ? give_normalized_gradient(call, input) : give_undefined(call);
   for (int i : {1, 2})
     wanted[i] ? give_contiguous(call, dtype, input.device, {input.sizes[1]}) : give_undefined(call);
   return true;

@@ -14,13 +14,6 @@ constexpr auto kPair = pointwise_rule<Pointwise{2}>;
 constexpr auto kSelfThenGrad = pointwise_rule<Pointwise{2, Common, kNothing, {1, 0}}>;
 constexpr auto kFirstAndSixth = pointwise_rule<Pointwise{2, Common, kNothing, {0, 5}}>;
 
-// Argument I's sizes, contiguous.
-template <size_t I>
-bool contiguous_as(ShapeCall& call) {
-  const TensorType& type = call.tensor(I);
-  return give_contiguous(call, type, type.sizes);
-}
-
 template <size_t I>
 bool preserved_as(ShapeCall& call) {
   return give_preserved(call, call.tensor(I), call.tensor(I).dtype);
@@ -42,22 +35,22 @@ bool prelu_backward(ShapeCall& call) {
 }
 
 constexpr OpRow kRows[] = {
-    GL_OP("threshold_backward", "default", kPair),
+    GL_OP("threshold_backward", "default", kSelfThenGrad),
     GL_OP("gelu_backward", "default", kPair),
     GL_OP("silu_backward", "default", kPair),
     GL_OP("mish_backward", "default", kPair),
     GL_OP("sigmoid_backward", "default", kPair),
     GL_OP("tanh_backward", "default", kPair),
-    GL_OP("leaky_relu_backward", "default", kPair),
+    GL_OP("leaky_relu_backward", "default", kSelfThenGrad),
     GL_OP("hardtanh_backward", "default", kPair),
     GL_OP("hardsigmoid_backward", "default", kPair),
-    GL_OP("hardswish_backward", "default", contiguous_as<1>),
+    GL_OP("hardswish_backward", "default", kPair),
     GL_OP("softplus_backward", "default", kPair),
     GL_OP("softshrink_backward", "default", kPair),
     GL_OP("hardshrink_backward", "default", kPair),
     GL_OP("logit_backward", "default", kPair),
     GL_OP("elu_backward", "default", kFirstAndSixth),
-    GL_OP("log_sigmoid_backward", "default", kPair),
+    GL_OP("log_sigmoid_backward", "default", preserved_as<0>),
     GL_OP("_prelu_kernel", "default", prelu),
     GL_OP("_prelu_kernel_backward", "default", prelu_backward),
 };

@@ -37,6 +37,7 @@ bool with_alpha(ShapeCall& call) {
 }
 constexpr auto kAdd = with_alpha<kCommon, 2>;
 constexpr auto kSub = with_alpha<kSubtract, 2>;
+constexpr auto kReverseSub = with_alpha<pointwise_rule<Pointwise{2, Common, kBoolOperand, {1, 0}}>, 2>;
 
 // The rounding mode decides: none is true division.
 bool divide_with_mode(ShapeCall& call) { return call.none(2) ? kToFloat(call) : kRealNoBool(call); }
@@ -62,15 +63,16 @@ constexpr OpRow kRows[] = {
     GL_BOTH("add", "Scalar", kAdd),
     GL_BOTH("sub", "Tensor", kSub),
     GL_BOTH("sub", "Scalar", kSub),
-    GL_OP("rsub", "Tensor", kSub),
-    GL_OP("rsub", "Scalar", kSub),
+    GL_OP("rsub", "Tensor", kReverseSub),
+    GL_OP("rsub", "Scalar", kReverseSub),
     GL_BOTH("mul", "Tensor", kCommon),
     GL_BOTH("mul", "Scalar", kCommon),
     GL_BOTH("div", "Tensor", kToFloat),
     GL_BOTH("div", "Scalar", kToFloat),
     GL_BOTH("div", "Tensor_mode", divide_with_mode),
     GL_BOTH("div", "Scalar_mode", divide_with_mode),
-    GL_BOTH("floor_divide", "default", kRealNoBool),
+    GL_OP("floor_divide", "default", kRealNoBool),
+    GL_OP("floor_divide_", "Tensor", in_place<kRealNoBool>),
     GL_BOTH("floor_divide", "Scalar", kRealNoBool),
     GL_BOTH("remainder", "Tensor", kRealNoBool),
     GL_BOTH("remainder", "Scalar", kRealNoBool),

@@ -11,10 +11,19 @@ using ir::TensorType;
 using enum ResultDType;
 
 constexpr auto kCommon3 = pointwise_rule<Pointwise{3, Common, kBool}>;
-constexpr auto kDivide3 = pointwise_rule<Pointwise{3, Common, kInt}>;
 constexpr auto kSame3 = pointwise_rule<Pointwise{3, Common, kMixed | kInt}>;
 constexpr auto kSame2 = pointwise_rule<Pointwise{2, Common, kMixed | kInt}>;
 constexpr auto kClampTensor = pointwise_rule<Pointwise{3, Common, kComplex}>;
+
+// Two integers do not divide.
+bool addcdiv(ShapeCall& call) {
+  bool inexact = false;
+  for (size_t i : {1, 2}) {
+    const DType dtype = call.is_tensor(i) ? call.tensor(i).dtype : number_dtype(call.args[i]);
+    inexact |= ir::is_floating(dtype) || ir::is_complex(dtype);
+  }
+  return inexact && kCommon3(call);
+}
 
 bool clamp_tensor(ShapeCall& call) { return (!call.none(1) || !call.none(2)) && kClampTensor(call); }
 
@@ -56,7 +65,7 @@ bool masked_fill(ShapeCall& call) {
 
 constexpr OpRow kRows[] = {
     GL_BOTH("addcmul", "default", kCommon3),
-    GL_BOTH("addcdiv", "default", kDivide3),
+    GL_BOTH("addcdiv", "default", addcdiv),
     GL_BOTH("lerp", "Scalar", kSame2),
     GL_BOTH("lerp", "Tensor", kSame3),
     GL_BOTH("clamp", "Tensor", clamp_tensor),

@@ -21,7 +21,6 @@ constexpr auto kToFloat = pointwise_rule<Pointwise{1, Float}>;
 constexpr auto kToRealFloat = pointwise_rule<Pointwise{1, Float, kComplex}>;
 constexpr auto kToBool = pointwise_rule<Pointwise{1, Bool}>;
 constexpr auto kToBoolReal = pointwise_rule<Pointwise{1, Bool, kComplex}>;
-constexpr auto kMagnitude = pointwise_rule<Pointwise{1, RealPart, kBool}>;
 constexpr auto kSecondToFloat = pointwise_rule<Pointwise{1, Float, kComplex, {1}}>;
 
 // Bounds take part in promotion, but not in the iteration.
@@ -45,15 +44,45 @@ bool pow_tensor_number(ShapeCall& call) {
 // Fresh memory in the format of argument 0.
 bool like_self(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
 
+bool scale(ShapeCall& call) {
+  const TensorType& self = call.tensor(0);
+  if (ir::is_complex(self.dtype)) return false;
+  return give_preserved(call, self, ir::is_floating(self.dtype) ? self.dtype : call.default_dtype);
+}
+
+// self, min, max.
+bool hardtanh(ShapeCall& call) {
+  const TensorType& self = call.tensor(0);
+  if (self.dtype == DType::bool_ || ir::is_complex(self.dtype)) return false;
+  if (self.dtype == DType::uint8 && (call.real(1) < 0 || call.real(2) < 0)) return false;
+  return like_self(call);
+}
+
+bool is_infinite(ShapeCall& call) {
+  const TensorType& self = call.tensor(0);
+  if (ir::is_floating(self.dtype) || ir::is_complex(self.dtype)) return kToBool(call);
+  return give_preserved(call, self, DType::bool_);
+}
+
+// Of a real tensor it is the tensor itself.
+bool conjugate(ShapeCall& call) { return ir::is_complex(call.tensor(0).dtype) && like_self(call); }
+
 bool fill_tensor(ShapeCall& call) {
   if (call.is_tensor(1) && call.tensor(1).rank() != 0) return false;
   return like_self(call);
 }
 
+// Of a complex tensor: made as complex, then copied into contiguous memory.
 bool angle(ShapeCall& call) {
-  if (!kToFloat(call)) return false;
-  call.results[0]->dtype = real_of(call.results[0]->dtype);
-  return true;
+  const TensorType& self = call.tensor(0);
+  if (!ir::is_complex(self.dtype)) return kToFloat(call);
+  return give_contiguous(call, real_of(self.dtype), self.device, self.sizes);
+}
+
+bool magnitude(ShapeCall& call) {
+  const TensorType& self = call.tensor(0);
+  if (!ir::is_complex(self.dtype)) return kKeepNoBool(call);
+  return give_preserved(call, self, real_of(self.dtype));
 }
 
 // Contiguous on CPU; the buffer is used there alone.
@@ -104,10 +133,10 @@ constexpr OpRow kRows[] = {
     GL_OP("special_ndtri", "default", kToRealFloat),
     GL_OP("special_log_ndtr", "default", kToRealFloat),
     GL_OP("polygamma", "default", kSecondToFloat),
-    GL_BOTH("deg2rad", "default", kToRealFloat),
-    GL_BOTH("rad2deg", "default", kToRealFloat),
+    GL_BOTH("deg2rad", "default", scale),
+    GL_BOTH("rad2deg", "default", scale),
     GL_OP("angle", "default", angle),
-    GL_OP("abs", "default", kMagnitude),
+    GL_OP("abs", "default", magnitude),
     GL_OP("abs_", "default", in_place<kKeepRealNoBool>),
     GL_BOTH("neg", "default", kKeepNoBool),
     GL_BOTH("ceil", "default", kKeepRealNoBool),
@@ -118,12 +147,12 @@ constexpr OpRow kRows[] = {
     GL_BOTH("frac", "default", kKeepFloat),
     GL_BOTH("sign", "default", kKeepReal),
     GL_BOTH("sgn", "default", kKeep),
-    GL_BOTH("conj_physical", "default", kKeep),
-    GL_BOTH("nan_to_num", "default", kKeep),
+    GL_BOTH("conj_physical", "default", conjugate),
+    GL_BOTH("nan_to_num", "default", like_self),
     GL_BOTH("bitwise_not", "default", kKeepInt),
     GL_BOTH("logical_not", "default", kToBool),
     GL_OP("isnan", "default", kToBool),
-    GL_OP("isinf", "default", kToBool),
+    GL_OP("isinf", "default", is_infinite),
     GL_OP("isposinf", "default", kToBoolReal),
     GL_OP("isneginf", "default", kToBoolReal),
     GL_OP("signbit", "default", kToBoolReal),
@@ -133,7 +162,7 @@ constexpr OpRow kRows[] = {
     GL_BOTH("mish", "default", kKeepFloat),
     GL_BOTH("hardswish", "default", kKeepFloat),
     GL_BOTH("hardsigmoid", "default", kKeepFloat),
-    GL_BOTH("hardtanh", "default", kKeepRealNoBool),
+    GL_BOTH("hardtanh", "default", hardtanh),
     GL_BOTH("elu", "default", kKeepFloat),
     GL_BOTH("celu", "default", kKeepFloat),
     GL_BOTH("leaky_relu", "default", kKeepFloat),

@@ -23,7 +23,6 @@ bool like(ShapeCall& call) { return give_like(call, 1); }
 bool integers_like(ShapeCall& call) { return give_like(call, 2); }
 bool integers_like_between(ShapeCall& call) { return give_like(call, 3); }
 
-bool self_itself(ShapeCall& call) { return give(call, call.tensor(0)); }
 bool preserved(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
 template <size_t I>
 bool contiguous_as(ShapeCall& call) {
@@ -45,7 +44,21 @@ bool multinomial(ShapeCall& call) {
 bool dropout(ShapeCall& call) {
   const TensorType& input = call.tensor(0);
   if (!ir::is_floating(input.dtype) && !ir::is_complex(input.dtype)) return false;
-  return give_preserved(call, input, input.dtype) && give_preserved(call, input, DType::bool_);
+  const bool no_mask = input.device.is_cpu() && is_empty(call.env, input.sizes);
+  TensorType mask = input;
+  mask.strides = preserved_strides(call.env, input);
+  mask.offset = 0;
+  const bool training = call.none(2) || call.boolean(2);
+  if (!training || no_mask) {
+    give_preserved(call, input, input.dtype);
+  } else {  // the product of input and mask
+    const TensorType* operands[] = {&input, &mask};
+    auto placement = iterate(call.env, operands);
+    if (!placement) return false;
+    give(call, input.dtype, input.device, std::move(placement->sizes), std::move(placement->strides));
+  }
+  mask.dtype = no_mask ? input.dtype : DType::bool_;
+  return give(call, std::move(mask));
 }
 
 bool dropout_backward(ShapeCall& call) {
@@ -73,29 +86,29 @@ constexpr OpRow kRows[] = {
     GL_OP("bernoulli", "default", contiguous_as<0>),
     GL_OP("bernoulli", "p", contiguous_as<0>),
     GL_OP("bernoulli", "Tensor", preserved),
-    GL_OP("bernoulli_", "float", self_itself),
-    GL_OP("bernoulli_", "Tensor", self_itself),
+    GL_OP("bernoulli_", "float", give_self_in_place),
+    GL_OP("bernoulli_", "Tensor", give_self_in_place),
     GL_OP("uniform", "default", preserved),
-    GL_OP("uniform_", "default", self_itself),
-    GL_OP("normal_", "default", self_itself),
+    GL_OP("uniform_", "default", give_self_in_place),
+    GL_OP("normal_", "default", give_self_in_place),
     GL_OP("normal_functional", "default", preserved),
     GL_OP("normal", "Tensor_float", contiguous_as<0>),
     GL_OP("normal", "float_Tensor", contiguous_as<1>),
     GL_OP("normal", "Tensor_Tensor", normal_of_two),
     GL_OP("exponential", "default", preserved),
-    GL_OP("exponential_", "default", self_itself),
+    GL_OP("exponential_", "default", give_self_in_place),
     GL_OP("log_normal", "default", preserved),
-    GL_OP("log_normal_", "default", self_itself),
+    GL_OP("log_normal_", "default", give_self_in_place),
     GL_OP("cauchy", "default", preserved),
-    GL_OP("cauchy_", "default", self_itself),
+    GL_OP("cauchy_", "default", give_self_in_place),
     GL_OP("geometric", "default", preserved),
-    GL_OP("geometric_", "default", self_itself),
+    GL_OP("geometric_", "default", give_self_in_place),
     GL_OP("random", "default", preserved),
     GL_OP("random", "from", preserved),
     GL_OP("random", "to", preserved),
-    GL_OP("random_", "default", self_itself),
-    GL_OP("random_", "from", self_itself),
-    GL_OP("random_", "to", self_itself),
+    GL_OP("random_", "default", give_self_in_place),
+    GL_OP("random_", "from", give_self_in_place),
+    GL_OP("random_", "to", give_self_in_place),
     GL_OP("multinomial", "default", multinomial),
     GL_OP("native_dropout", "default", dropout),
     GL_OP("native_dropout_backward", "default", dropout_backward),

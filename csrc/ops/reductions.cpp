@@ -26,6 +26,8 @@ struct Where {
   size_t dims = kAbsent, keep = kAbsent, dtype = kAbsent;
 };
 
+constexpr Where kAll{}, kDims{1, 2}, kDimsDType{1, 2, 3}, kOnlyDType{kAbsent, kAbsent, 1};
+
 // Sizes after reducing over the named dims, all when none are named.
 std::optional<Dims> reduce(ShapeCall& call, Where where) {
   const TensorType& self = call.tensor(0);
@@ -51,6 +53,15 @@ std::optional<DType> reduced_dtype(ShapeCall& call, Kind kind, size_t dtype_argu
     case Kind::Count: return DType::int64;
   }
   return std::nullopt;
+}
+
+// No list of dims reduces over all, an empty one over none.
+bool truth_over_dims(ShapeCall& call) {
+  const TensorType& self = call.tensor(0);
+  auto mask = dim_mask(call.integers(1), self.rank(), call.none(1));
+  if (!mask) return false;
+  const DType dtype = *reduced_dtype(call, Kind::Truth, kAbsent);
+  return give_contiguous(call, dtype, self.device, reduced_sizes(self, *mask, call.boolean(2)));
 }
 
 template <Kind K, Where W>
@@ -101,11 +112,14 @@ bool spread_and_mean(ShapeCall& call) {
   return give_contiguous(call, call.tensor(0), call.results[0]->sizes);
 }
 
+bool log_sum(ShapeCall& call) {
+  if (call.tensor(0).rank() > 0 && call.syms(1).empty()) return false;
+  return reduction<Kind::LogSum, kDims>(call);
+}
+
 bool trace(ShapeCall& call) {
   return call.tensor(0).rank() == 2 && reduction<Kind::Sum, Where{}>(call);
 }
-
-constexpr Where kAll{}, kDims{1, 2}, kDimsDType{1, 2, 3}, kOnlyDType{kAbsent, kAbsent, 1};
 
 constexpr OpRow kRows[] = {
     GL_OP("sum", "default", reduction<Kind::Sum, kOnlyDType>),
@@ -126,10 +140,10 @@ constexpr OpRow kRows[] = {
     GL_OP("argmin", "default", arg_extreme),
     GL_OP("all", "default", reduction<Kind::Truth, kAll>),
     GL_OP("all", "dim", reduction<Kind::Truth, kDims>),
-    GL_OP("all", "dims", reduction<Kind::Truth, kDims>),
+    GL_OP("all", "dims", truth_over_dims),
     GL_OP("any", "default", reduction<Kind::Truth, kAll>),
     GL_OP("any", "dim", reduction<Kind::Truth, kDims>),
-    GL_OP("any", "dims", reduction<Kind::Truth, kDims>),
+    GL_OP("any", "dims", truth_over_dims),
     GL_OP("var", "correction", reduction<Kind::Spread, Where{1, 3}>),
     GL_OP("std", "correction", reduction<Kind::Spread, Where{1, 3}>),
     GL_OP("var_mean", "correction", spread_and_mean<Where{1, 3}>),
@@ -139,7 +153,7 @@ constexpr OpRow kRows[] = {
     GL_OP("norm", "ScalarOpt_dim", reduction<Kind::Norm, Where{2, 3}>),
     GL_OP("norm", "ScalarOpt_dim_dtype", reduction<Kind::Norm, Where{2, 3, 4}>),
     GL_OP("norm", "ScalarOpt_dtype", reduction<Kind::Norm, Where{kAbsent, kAbsent, 2}>),
-    GL_OP("logsumexp", "default", reduction<Kind::LogSum, kDims>),
+    GL_OP("logsumexp", "default", log_sum),
     GL_OP("count_nonzero", "default", reduction<Kind::Count, Where{1}>),
     GL_OP("count_nonzero", "dim_IntList", reduction<Kind::Count, Where{1}>),
     GL_OP("trace", "default", trace),

@@ -22,7 +22,7 @@ bool sum_or_product(ShapeCall& call) {
 bool sum_or_product_in_place(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const DType asked = call.dtype(2).value_or(self.dtype);
-  return wrap_dim(call.integer(1), self.rank()) && asked == self.dtype && give(call, self);
+  return wrap_dim(call.integer(1), self.rank()) && asked == self.dtype && give_self_in_place(call);
 }
 
 bool log_sum(ShapeCall& call) {

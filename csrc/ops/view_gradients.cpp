@@ -14,9 +14,6 @@ using ir::TensorType;
 // grad, input_sizes, ...: zeros with the gradient written into them.
 bool zeros_of_sizes(ShapeCall& call) { return give_contiguous(call, call.tensor(0), call.syms(1)); }
 
-// self, src, ...: self's sizes and strides, also where self has gaps.
-bool give_self(ShapeCall& call) { return give(call, call.tensor(0)); }
-
 bool holds(ShapeCall& call, const TensorType& view) {
   return view.device == call.tensor(1).device && equal(call.env, view.sizes, call.tensor(1).sizes);
 }
@@ -25,22 +22,22 @@ bool slice_scatter(ShapeCall& call) {
   TensorType view = call.tensor(0);
   if (!slice(call, view, 2)) return false;
   auto sizes = broadcast(call.env, view.sizes, call.tensor(1).sizes);
-  return sizes && equal(call.env, *sizes, view.sizes) && give_self(call);
+  return sizes && equal(call.env, *sizes, view.sizes) && give_self_copied(call);
 }
 
 bool select_scatter(ShapeCall& call) {
   TensorType view = call.tensor(0);
-  return select(call.env, view, call.integer(2), call.sym(3)) && holds(call, view) && give_self(call);
+  return select(call.env, view, call.integer(2), call.sym(3)) && holds(call, view) && give_self_copied(call);
 }
 
 bool diagonal_scatter(ShapeCall& call) {
   TensorType view = call.tensor(0);
   return diagonal(call.env, view, call.integer(2), call.integer(3), call.integer(4)) && holds(call, view) &&
-         give_self(call);
+         give_self_copied(call);
 }
 
 bool as_strided_scatter(ShapeCall& call) {
-  return equal(call.env, call.syms(2), call.tensor(1).sizes) && give_self(call);
+  return equal(call.env, call.syms(2), call.tensor(1).sizes) && give_self_copied(call);
 }
 
 constexpr OpRow kRows[] = {

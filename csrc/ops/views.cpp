@@ -26,7 +26,8 @@ bool narrow(ShapeEnv& env, TensorType& type, int dim, Sym start, Sym end, const 
   if (!less(env, 0, step)) return false;
   const bool unit = step.is_constant() && step.constant() == 1;
   type.offset = type.offset + start * type.strides[dim];
-  type.sizes[dim] = unit ? end - start : ceildiv(end - start, step);
+  const Sym length = equal(env, start, end) ? Sym(0) : end - start;
+  type.sizes[dim] = unit ? length : ceildiv(length, step);
   type.strides[dim] = type.strides[dim] * step;
   return true;
 }
@@ -63,7 +64,7 @@ bool diagonal(ShapeEnv& env, TensorType& type, int64_t offset, int64_t first, in
   const Sym row_stride = type.strides[*row], column_stride = type.strides[*column];
   const Sym height = offset < 0 ? rows + Sym(offset) : rows, width = offset < 0 ? columns : columns - Sym(offset);
   Sym size = less(env, height, width) ? height : width;
-  if (less(env, size, 0)) size = 0;
+  if (at_most(env, size, 0)) size = 0;
   if (!equal(env, size, 0))
     type.offset = type.offset + (offset < 0 ? Sym(-offset) * row_stride : Sym(offset) * column_stride);
   for (int dim : {std::max(*row, *column), std::min(*row, *column)}) {
@@ -117,6 +118,13 @@ bool expand(ShapeCall& call) {
   if (sizes.size() < type.sizes.size()) return false;
   Dims strides(sizes.size());
   const int lead = static_cast<int>(sizes.size()) - type.rank();
+  if (type.rank() == 0) {  // every stride is 0
+    type.sizes = sizes;
+    type.strides.assign(sizes.size(), 0);
+    for (const Sym& size : sizes)
+      if (less(call.env, size, 0)) return false;
+    return give(call, std::move(type));
+  }
   for (int i = static_cast<int>(sizes.size()) - 1; i >= 0; --i) {
     const bool fresh = i < lead;
     const bool last = i + 1 == static_cast<int>(sizes.size());

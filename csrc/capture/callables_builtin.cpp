@@ -85,11 +85,13 @@ Ref rule_type_getattr(Capture& c, const CallArgs& call) {
 // A symbolic int is an int to the program.
 Ref rule_isinstance(Capture& c, const CallArgs& call) {
   if (!arity(call, 2, 2)) return wrong_call(call);
-  Ref object = Ref::borrow(call.args[0]);
-  if (torch_layer::is_sym_scalar(object.get())) object = Ref::steal(PyLong_FromLong(2));
   Ref types = for_c_code(c, call.args[1]);
-  if (!object || !types) return Ref();
-  const int result = PyObject_IsInstance(object.get(), types.get());
+  if (!types) return Ref();
+  int result = PyObject_IsInstance(call.args[0], types.get());
+  if (result == 0 && torch_layer::is_sym_scalar(call.args[0])) {
+    Ref number = Ref::steal(PyLong_FromLong(2));
+    result = number ? PyObject_IsInstance(number.get(), types.get()) : -1;
+  }
   return result < 0 || c.pending ? Ref() : Ref::borrow(result ? Py_True : Py_False);
 }
 

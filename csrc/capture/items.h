@@ -17,6 +17,10 @@ Ref unary(Capture& capture, int op, PyObject* value);
 Ref binary(Capture& capture, int op, PyObject* left, PyObject* right);
 Ref compare(Capture& capture, int op, PyObject* left, PyObject* right);
 int is_same(Capture& capture, PyObject* left, PyObject* right);
+// Arithmetic and comparisons where an operand is a symbolic int and the other an int or one too, without torch's Python
+// methods for them. False: not of that kind; *result is untouched.
+bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result);
+bool symbolic_compare(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result);
 // Instances of int, float, str... subclasses from outside are fixed by identity when their value is used.
 bool fix_value(Capture& capture, PyObject* object);
 

@@ -36,13 +36,10 @@ bool is_symbolic_pair(PyObject* a, PyObject* b) {
   return torch_layer::is_sym_scalar(a) || torch_layer::is_sym_scalar(b);
 }
 
-// Symbolic ints go with tensors, ints and floats; next to anything else they become numbers.
+// Symbolic ints stay next to tensors; next to anything else they become numbers.
 void settle_symbolic(Capture& capture, Ref* a, Ref* b) {
   if (!is_symbolic_pair(a->get(), b->get())) return;
-  auto numeric = [](PyObject* o) {
-    return PyLong_Check(o) || PyFloat_Check(o) || torch_layer::is_sym_scalar(o) || torch_layer::is_stand_in(o);
-  };
-  if (numeric(a->get()) && numeric(b->get())) return;
+  if (torch_layer::is_stand_in(a->get()) || torch_layer::is_stand_in(b->get())) return;
   *a = capture.concrete(a->get());
   *b = capture.concrete(b->get());
 }
@@ -54,16 +51,26 @@ eval::Semantics& plain() {
 
 bool is_inplace(int op) { return op >= 13; }
 
+// -s stays symbolic, +s is s; anything else makes a number of it.
+Ref symbolic_negative(Capture& capture, int op, PyObject* value) {
+  std::optional<ir::Sym> sym = capture.tracer->sym_of(value);
+  if (sym && op == eval::kNegative) return capture.tracer->sym_int(-*sym);
+  if (sym && op == eval::kPositive) return Ref::borrow(value);
+  return capture.concrete(value);
+}
+
 }  // namespace
 
 Ref unary(Capture& capture, int op, PyObject* value) {
-  Ref a = operand(capture, value);
+  Ref a = torch_layer::is_sym_scalar(value) ? symbolic_negative(capture, op, value) : operand(capture, value);
+  if (a && torch_layer::is_sym_scalar(value) && torch_layer::is_sym_scalar(a.get())) return a;
   if (!a) return a;
   Ref result = plain().unary(op, a.get());
   return capture.pending ? Ref() : std::move(result);
 }
 
 Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
+  if (Ref result; symbolic_binary(capture, op, left, right, &result)) return result;
   Ref a = operand(capture, left);
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;
@@ -77,12 +84,15 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
 }
 
 Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
+  if (Ref result; symbolic_compare(capture, op, left, right, &result)) return result;
   Ref a = operand(capture, left);
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;
   if (holds_outside_container(capture, a.get()) || holds_outside_container(capture, b.get()))
     return break_here(capture, "nested_outside", "a comparison");
   // object's own == is identity.
+  settle_symbolic(capture, &a, &b);
+  if (!a || !b) return Ref();
   const bool by_identity = Py_TYPE(left)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
                            Py_TYPE(right)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
   if (by_identity && (op == Py_EQ || op == Py_NE) && is_same(capture, left, right) < 0) return Ref();
@@ -106,6 +116,8 @@ int truth(Capture& capture, PyObject* value) {
     break_here(capture, "data_dependent_branch");
     return -1;
   }
+  if (std::optional<ir::Sym> sym = torch_layer::is_sym_scalar(value) ? capture.tracer->sym_of(value) : std::nullopt)
+    return capture.shapes.guard(ir::Relation::Ne, *sym, ir::Sym(0));
   Outside* outside = capture.objects.find(value);
   if (!outside) {
     const int result = PyObject_IsTrue(value);

@@ -46,17 +46,48 @@ Ref shadow_of_sequence(Capture& capture, Outside* outside, Kind kind) {
   return args ? Ref::steal(PyTuple_Type.tp_new(Py_TYPE(object), args.get(), nullptr)) : Ref();
 }
 
+// The keys of an OrderedDict in its own order, which raw storage does not tell.
+Ref ordered_keys(PyObject* dict) {
+  Ref iterator = Ref::steal(PyODict_Type.tp_iter(dict));
+  return iterator ? Ref::steal(PySequence_Tuple(iterator.get())) : Ref();
+}
+
+class OrderedKeysAre final : public guards::LeafCheck {
+ public:
+  explicit OrderedKeysAre(Ref keys) : keys_(std::move(keys)) {}
+  bool check(PyObject* object, int64_t*) const override {
+    if (!PyODict_Check(object) || PyDict_GET_SIZE(object) != PyTuple_GET_SIZE(keys_.get())) return false;
+    Ref now = ordered_keys(object);
+    const int equal = now ? PyObject_RichCompareBool(now.get(), keys_.get(), Py_EQ) : -1;
+    if (equal < 0) PyErr_Clear();
+    return equal == 1;
+  }
+  std::string text(const std::string& origin) const override { return "keys of " + origin + " are the same, in order"; }
+  std::string explain(PyObject*) const override { return "has other keys, or in another order"; }
+  int traverse(visitproc visit, void* arg) const override {
+    Py_VISIT(keys_.get());
+    return 0;
+  }
+
+ private:
+  Ref keys_;
+};
+
 // Fills `shadow` from raw dict storage with the overlay applied.
 int fill_dict(Capture& capture, Outside* outside, PyObject* shadow) {
   PyObject* source = outside->object.get();
-  Ref keys = Ref::steal(PyDict_Keys(source));
-  Ref key_tuple = keys ? Ref::steal(PyList_AsTuple(keys.get())) : Ref();
+  const bool ordered = PyODict_Check(source);
+  Ref keys = ordered ? Ref() : Ref::steal(PyDict_Keys(source));
+  Ref key_tuple = ordered ? ordered_keys(source) : keys ? Ref::steal(PyList_AsTuple(keys.get())) : Ref();
   if (!key_tuple) return -1;
   const Py_ssize_t count = PyTuple_GET_SIZE(key_tuple.get());
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!is_guardable_key(PyTuple_GET_ITEM(key_tuple.get(), i)))
       return break_status(capture, "unguardable_key", Py_TYPE(PyTuple_GET_ITEM(key_tuple.get(), i))->tp_name);
-  capture.guards.add(outside->origin, GuardKind::KeysAre, key_tuple.get());
+  if (ordered)
+    capture.guards.add_check(outside->origin, std::make_unique<OrderedKeysAre>(key_tuple));
+  else
+    capture.guards.add(outside->origin, GuardKind::KeysAre, key_tuple.get());
   for (Py_ssize_t i = 0; i < count; ++i) {
     PyObject* key = PyTuple_GET_ITEM(key_tuple.get(), i);
     Ref value = Ref::borrow(PyDict_GetItemWithError(source, key));

@@ -21,6 +21,7 @@ using torch::autograd::edge_list;
 using torch::autograd::variable_list;
 
 constexpr std::string_view kBackwardAgain = "Trying to backward through the graph a second time";
+constexpr std::string_view kCheckpointRefuses = "torch.utils.checkpoint is incompatible with .grad()";
 
 // Something that receives a gradient from outside: an output, or the new value of an input.
 struct Root {
@@ -38,7 +39,8 @@ class Finish {
     traced_ = traced.get();
     for (size_t i = 0; i < primals_.size(); ++i) plan_input(i);
     refuse_aliased_writes();
-    for (size_t i = 0; i < outputs_.size(); ++i) plan_output(i, objects[i]);
+    add_bases();
+    for (size_t i = 0; i < outputs_.size(); ++i) plan_output(i, i < objects.size() ? objects[i] : nullptr);
     ir::ArgList results = forward_results();
     run_backward(&results);
     recorder_.graph().outputs() = std::move(results);
@@ -87,17 +89,41 @@ class Finish {
     }
   }
 
-  // The output that owns the memory of output `index`, and is no view itself.
-  int owner_among_outputs(size_t index) {
-    FakeStorage* storage = fake_storage(outputs_[index]);
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      if (i == index || fake_storage(outputs_[i]) != storage) continue;
-      bool whole = recorder_.slot_of(outputs_[i]) == storage->base && !outputs_[i].is_view();
-      if (!whole) continue;
-      bool same = recorder_.slot_of(outputs_[index]) == storage->base && !outputs_[index].is_view();
-      if (!same || i < index) return static_cast<int>(i);
-    }
+  bool is_whole(const at::Tensor& tensor) {
+    return recorder_.slot_of(tensor) == fake_storage(tensor)->base && !tensor.is_view();
+  }
+
+  int index_of(const at::Tensor& tensor) {
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (outputs_[i].is_same(tensor)) return static_cast<int>(i);
     return -1;
+  }
+
+  // A view whose base the program does not hand out needs it all the same: views of one base share memory and gradients.
+  void add_bases() {
+    const size_t given = outputs_.size();
+    for (size_t i = 0; i < given; ++i) {
+      if (!outputs_[i].is_view() || fake_storage(outputs_[i])->primal >= 0) continue;
+      at::Tensor base(outputs_[i]._base());
+      if (fake_storage(base) && is_whole(base) && index_of(base) < 0) outputs_.push_back(std::move(base));
+    }
+  }
+
+  // The output that owns the memory of output `index`, and is no view itself; -1: it owns it.
+  int owner_among_outputs(size_t index) {
+    const at::Tensor& output = outputs_[index];
+    if (output.is_view())
+      if (int base = index_of(at::Tensor(output._base())); base >= 0) return base;
+    // Among tensors of the whole memory the first one with a history owns it, else the first one.
+    int owner = is_whole(output) ? static_cast<int>(index) : -1;
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      if (i == index || fake_storage(outputs_[i]) != fake_storage(output) || !is_whole(outputs_[i])) continue;
+      const bool better = owner < 0 || (outputs_[i].requires_grad() && !outputs_[static_cast<size_t>(owner)].requires_grad());
+      const bool earlier = owner >= 0 && static_cast<int>(i) < owner &&
+                           outputs_[i].requires_grad() == outputs_[static_cast<size_t>(owner)].requires_grad();
+      if (better || earlier) owner = static_cast<int>(i);
+    }
+    return owner == static_cast<int>(index) ? -1 : owner;
   }
 
   void plan_output(size_t index, PyObject* object) {
@@ -108,7 +134,7 @@ class Finish {
     plan.type = slot->type;
     plan.requires_grad = output.requires_grad();
     plan.inference = output.is_inference();
-    plan.as_parameter = reinterpret_cast<PyObject*>(Py_TYPE(object)) != THPVariableClass;
+    plan.as_parameter = object && reinterpret_cast<PyObject*>(Py_TYPE(object)) != THPVariableClass;
     plan.detached = !output.is_view();
     if (storage->primal >= 0) {
       Primal& primal = primals_[static_cast<size_t>(storage->primal)];
@@ -162,19 +188,61 @@ class Finish {
   variable_list differentiate(const std::vector<Root>& roots, const variable_list& tangents) {
     edge_list from;
     for (const Root& root : roots) from.push_back(torch::autograd::impl::gradient_edge(root.tensor));
-    PyThreadState* released = PyEval_SaveThread();
     try {
-      recorder_.set_backward(true);
-      variable_list gradients = torch::autograd::Engine::get_default_engine().execute(
-          from, tangents, /*keep_graph=*/true, /*create_graph=*/false, /*accumulate_grad=*/false, gradient_edges());
-      recorder_.set_backward(false);
-      PyEval_RestoreThread(released);
-      return gradients;
-    } catch (...) {
-      recorder_.set_backward(false);
-      PyEval_RestoreThread(released);
-      throw;
+      return run_engine(from, tangents, gradient_edges());
+    } catch (python_error& error) {
+      if (!is_pending(error, kCheckpointRefuses)) throw;
     }
+    return accumulate(from, tangents);
+  }
+
+  // Without edges gradients are accumulated into leaves.
+  variable_list run_engine(const edge_list& from, const variable_list& tangents, const edge_list& edges) {
+    struct Scope {
+      Recorder& recorder;
+      PyThreadState* released = PyEval_SaveThread();
+      explicit Scope(Recorder& r) : recorder(r) { recorder.set_backward(true); }
+      ~Scope() {
+        recorder.set_backward(false);
+        PyEval_RestoreThread(released);
+      }
+    } scope(recorder_);
+    return torch::autograd::Engine::get_default_engine().execute(from, tangents, /*keep_graph=*/true,
+                                                                 /*create_graph=*/false, edges.empty(), edges);
+  }
+
+  // The error's message contains `words`; it is forgotten then.
+  static bool is_pending(python_error& error, std::string_view words) {
+    error.restore();
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Ref text = Ref::steal(PyObject_Str(value));
+    const char* utf8 = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    bool found = utf8 && std::string_view(utf8).find(words) != std::string_view::npos;
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    if (found)
+      PyErr_Clear();
+    else
+      error.persist();
+    return found;
+  }
+
+  // As a user's backward() does it, which is all that a reentrant checkpoint allows.
+  variable_list accumulate(const edge_list& from, const variable_list& tangents) {
+    variable_list before;
+    for (Primal& primal : primals_) {
+      before.push_back(primal.root.defined() ? primal.root.grad() : at::Tensor());
+      if (primal.root.defined()) primal.root.mutable_grad().reset();
+    }
+    run_engine(from, tangents, {});
+    variable_list gradients;
+    for (size_t i = 0; i < primals_.size(); ++i) {
+      if (!primals_[i].root.defined()) continue;
+      gradients.push_back(primals_[i].root.grad());
+      primals_[i].root.mutable_grad() = before[i];
+    }
+    return gradients;
   }
 
   // A program that ran backward() itself may return a loss whose graph is freed: it requires grad, and nothing flows.

@@ -27,7 +27,12 @@ bool share(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stac
 // torch.tensor(...) and the like: data made in Python enters the program here.
 bool lift(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stack) {
   at::Tensor self = torch::jit::pop(stack).toTensor();
-  stack.emplace_back(fake_storage(self) ? self : recorder.lift_constant(self.clone()));
+  if (!fake_storage(self)) {
+    c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);  // a real copy, not a recorded one
+    at::Tensor copy = self.clone();
+    self = recorder.lift_constant(copy);
+  }
+  stack.emplace_back(self);
   return true;
 }
 

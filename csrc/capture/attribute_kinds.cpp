@@ -18,10 +18,12 @@ namespace {
 bool named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
 int refuse_store(Capture& capture, PyObject* object, PyObject* name, PyObject*) {
-  return break_status(capture, "unsupported_store", std::string(Py_TYPE(object)->tp_name) + "." + PyUnicode_AsUTF8(name));
+  return break_status(capture, "unsupported_store",
+                      std::string(Py_TYPE(object)->tp_name) + "." + PyUnicode_AsUTF8(name));
 }
 
-// --- modules ----------------------------------------------------------------------------------------------------------
+// --- modules
+// ----------------------------------------------------------------------------------------------------------
 PyObject* module_dict(Capture& capture, PyObject* module) {
   PyObject* dict = PyModule_GetDict(module);
   if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().root(OriginKind::Constant, 0, dict));
@@ -52,11 +54,13 @@ int module_set(Capture& capture, PyObject* module, PyObject* name, PyObject* val
   return dict_set(capture, module_dict(capture, module), name, value);
 }
 
-// --- types ------------------------------------------------------------------------------------------------------------
-constexpr const char* kTypeFields[] = {"__name__",  "__qualname__",  "__module__",   "__mro__",     "__bases__",
-                                       "__doc__",   "__base__",      "__basicsize__", "__flags__", "__abstractmethods__",
-                                       "__class__", "__itemsize__", "__weakrefoffset__", "__dictoffset__", "mro",
-                                       "__subclasses__", "__text_signature__"};
+// --- types
+// ------------------------------------------------------------------------------------------------------------
+constexpr const char* kTypeFields[] = {
+    "__name__",       "__qualname__",      "__module__",        "__mro__",        "__bases__",
+    "__doc__",        "__base__",          "__basicsize__",     "__flags__",      "__abstractmethods__",
+    "__class__",      "__itemsize__",      "__weakrefoffset__", "__dictoffset__", "mro",
+    "__subclasses__", "__text_signature__"};
 
 Ref type_get(Capture& capture, PyObject* object, PyObject* name) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
@@ -80,7 +84,8 @@ int type_set(Capture& capture, PyObject* object, PyObject* name, PyObject* value
   return PyObject_SetAttr(object, name, value);
 }
 
-// --- functions and methods ----------------------------------------------------------------------------------------------
+// --- functions and methods
+// ----------------------------------------------------------------------------------------------
 Ref function_get(Capture& capture, PyObject* function, PyObject* name) {
   Outside* outside = capture.objects.find(function);
   if (!outside) return Ref::steal(PyObject_GetAttr(function, name));
@@ -122,8 +127,9 @@ Ref method_get(Capture& capture, PyObject* method, PyObject* name) {
   if (Outside* outside = capture.objects.find(method)) {
     const bool self = named(name, "__self__");
     if (self || named(name, "__func__"))
-      return capture.admit(self ? PyMethod_GET_SELF(method) : PyMethod_GET_FUNCTION(method),
-                           capture.origins().child(outside->origin, self ? OriginKind::MethodSelf : OriginKind::MethodFunction));
+      return capture.admit(
+          self ? PyMethod_GET_SELF(method) : PyMethod_GET_FUNCTION(method),
+          capture.origins().child(outside->origin, self ? OriginKind::MethodSelf : OriginKind::MethodFunction));
     Ref function = capture.admit(PyMethod_GET_FUNCTION(method),
                                  capture.origins().child(outside->origin, OriginKind::MethodFunction));
     return function ? get_attr(capture, function.get(), name) : function;

@@ -87,7 +87,8 @@ Ref descriptor_get(Capture& capture, PyObject* descriptor, PyObject* object, PyT
     if (kind == &PyStaticMethod_Type) return inner;
     return Ref::steal(PyMethod_New(inner.get(), reinterpret_cast<PyObject*>(type)));
   }
-  if (PyType_IsSubtype(kind, &PyProperty_Type)) return object ? property_get(capture, descriptor, object) : Ref::borrow(descriptor);
+  if (PyType_IsSubtype(kind, &PyProperty_Type))
+    return object ? property_get(capture, descriptor, object) : Ref::borrow(descriptor);
   if (kind == &PyMemberDescr_Type && object) return slot_get(capture, descriptor, object);
   if (kind == &PyGetSetDescr_Type && object) return getset_get(capture, descriptor, object, name);
   if (kind == &PyMethodDescr_Type || kind == &PyWrapperDescr_Type || kind == &PyClassMethodDescr_Type ||
@@ -191,7 +192,8 @@ Ref get_super_attr(Capture& capture, PyTypeObject* start, PyTypeObject* type, Py
     PyObject* own = cpython_type_dict(base);
     PyObject* found = own ? PyDict_GetItemWithError(own, name) : nullptr;
     if (!found) continue;
-    // What the base gives for the name is guarded; a class put between them changes the base list, hence the type's own lookup.
+    // What the base gives for the name is guarded; a class put between them changes the base list, hence the type's own
+    // lookup.
     capture.type_lookup(base, name);
     capture.type_lookup(type, name);
     const bool of_class = self == reinterpret_cast<PyObject*>(type);

@@ -32,7 +32,8 @@ struct Break {
   std::string message() const;  // sentence, hint and the user's stack, as logs and fullgraph errors show them
 };
 
-// Makes the break pending (the first one stays) and sets the private exception. Returns a null Ref for `return break_here(...)`.
+// Makes the break pending (the first one stays) and sets the private exception. Returns a null Ref for `return
+// break_here(...)`.
 Ref break_here(Capture& capture, std::string_view id, std::string detail = {});
 inline int break_status(Capture& capture, std::string_view id, std::string detail = {}) {
   break_here(capture, id, std::move(detail));

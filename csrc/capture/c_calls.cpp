@@ -33,7 +33,8 @@ bool prepare(Capture& capture, const CallArgs& call, uint8_t flags, Prepared* ou
     PyObject* arg = call.args[i];
     const bool moved_only = (flags & kShallow) && i > 0;
     if (opaque(capture, arg) && !moved_only) {
-      break_here(capture, "unknown_callable", describe(call.callable) + " on an object of type " + Py_TYPE(arg)->tp_name);
+      break_here(capture, "unknown_callable",
+                 describe(call.callable) + " on an object of type " + Py_TYPE(arg)->tp_name);
       return false;
     }
     if (!(flags & kShallow) && holds_outside_container(capture, arg)) {
@@ -55,8 +56,9 @@ bool prepare(Capture& capture, const CallArgs& call, uint8_t flags, Prepared* ou
 
 // Methods that store their argument keep the outside object itself; all others read it.
 bool reads_argument(const CallArgs& call, Py_ssize_t index) {
-  static const char* const kStores[] = {"append", "add", "insert", "setdefault", "__setitem__", "appendleft", "remove",
-                                        "index", "count", "__contains__", "discard", "get", "pop"};
+  static const char* const kStores[] = {"append",     "add",    "insert", "setdefault", "__setitem__",
+                                        "appendleft", "remove", "index",  "count",      "__contains__",
+                                        "discard",    "get",    "pop"};
   (void)index;
   SavedError error;
   Ref name = Ref::steal(PyObject_GetAttrString(call.callable, "__name__"));
@@ -109,7 +111,8 @@ Ref call_tensor_function(Capture& capture, const CallArgs& call) {
                         describe(call.callable) + " with an object of type " + Py_TYPE(call.args[i])->tp_name);
     Ref seen = for_c_code(capture, call.args[i]);
     if (!seen) return seen;
-    if (holds_outside_container(capture, seen.get())) return break_here(capture, "nested_outside", describe(call.callable));
+    if (holds_outside_container(capture, seen.get()))
+      return break_here(capture, "nested_outside", describe(call.callable));
     prepared.args.push_back(seen.get());
     prepared.hold.push_back(std::move(seen));
   }
@@ -146,8 +149,7 @@ Ref make_instance(Capture& capture, const CallArgs& call, PyTypeObject* type) {
   bool python = false;
   if (constructor_parts(capture, type, &python) < 0) return Ref();
   if (!python) return run_prepared(capture, call, kShallow);
-  Ref result =
-      Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  Ref result = Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
   if (capture.pending) return Ref();
   if (result && PyType_Check(result.get())) capture.fresh_types.insert(result.get());
   return result;
@@ -227,7 +229,8 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
   }
   for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})
     if (type_is(call.callable, name)) {
-      const bool instance = call.nargs > 0 && capture.is_outside(call.args[0]) && container_kind(call.args[0]) == Kind::None;
+      const bool instance =
+          call.nargs > 0 && capture.is_outside(call.args[0]) && container_kind(call.args[0]) == Kind::None;
       *result = instance ? break_here(capture, "unknown_callable", name) : run_prepared(capture, call, kPure);
       return true;
     }

@@ -1,10 +1,11 @@
 // Owns: see callables.h; resolving rows by import path, and the allowed C types.
 #include "capture/callables.h"
-#include "capture/c_calls.h"
-#include "cpython/hook.h"
 
 #include <cstring>
 #include <unordered_map>
+
+#include "capture/c_calls.h"
+#include "cpython/hook.h"
 
 namespace graphlift::capture {
 
@@ -14,7 +15,8 @@ namespace {
 Ref resolve(const char* path) {
   Ref modules = Ref::borrow(PyImport_GetModuleDict());
   std::string text = path;
-  for (size_t cut = text.rfind('.'); cut != std::string::npos; cut = cut ? text.rfind('.', cut - 1) : std::string::npos) {
+  for (size_t cut = text.rfind('.'); cut != std::string::npos;
+       cut = cut ? text.rfind('.', cut - 1) : std::string::npos) {
     PyObject* module = PyDict_GetItemString(modules.get(), text.substr(0, cut).c_str());
     if (!module) continue;
     Ref object = Ref::borrow(module);
@@ -23,11 +25,13 @@ Ref resolve(const char* path) {
       const size_t dot = rest.find('.');
       const std::string part = rest.substr(0, dot);
       rest = dot == std::string::npos ? "" : rest.substr(dot + 1);
-      Ref raw = PyType_Check(object.get()) ? Ref::borrow(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(object.get()),
-                                                                        Ref::steal(PyUnicode_FromString(part.c_str())).get()))
-                                           : Ref();
-      const bool plain = raw && (Py_IS_TYPE(raw.get(), &PyMethodDescr_Type) || Py_IS_TYPE(raw.get(), &PyWrapperDescr_Type) ||
-                                 Py_IS_TYPE(raw.get(), &PyClassMethodDescr_Type) || PyFunction_Check(raw.get()));
+      Ref raw = PyType_Check(object.get())
+                    ? Ref::borrow(_PyType_Lookup(reinterpret_cast<PyTypeObject*>(object.get()),
+                                                 Ref::steal(PyUnicode_FromString(part.c_str())).get()))
+                    : Ref();
+      const bool plain =
+          raw && (Py_IS_TYPE(raw.get(), &PyMethodDescr_Type) || Py_IS_TYPE(raw.get(), &PyWrapperDescr_Type) ||
+                  Py_IS_TYPE(raw.get(), &PyClassMethodDescr_Type) || PyFunction_Check(raw.get()));
       object = plain ? raw : Ref::steal(PyObject_GetAttrString(object.get(), part.c_str()));
     }
     PyErr_Clear();
@@ -115,9 +119,11 @@ std::vector<const CallableRow*> all_callables() {
 
 void prepare_tables() {
   find_callable(Py_None);
-  for (auto ask : {is_pure_type, is_container_type, is_known_fresh_type, torch_layer::is_torch_owned, torch_layer::is_known_base})
+  for (auto ask :
+       {is_pure_type, is_container_type, is_known_fresh_type, torch_layer::is_torch_owned, torch_layer::is_known_base})
     ask(&PyBaseObject_Type);
-  for (auto ask : {torch_layer::is_singleton, torch_layer::is_device, torch_layer::is_torch_size, torch_layer::is_tensor_function})
+  for (auto ask :
+       {torch_layer::is_singleton, torch_layer::is_device, torch_layer::is_torch_size, torch_layer::is_tensor_function})
     ask(Py_None);
   torch_layer::is_parameter(Py_None);
   PyErr_Clear();
@@ -127,36 +133,55 @@ std::vector<std::string> unresolved_callables() { return table().unresolved; }
 
 bool is_pure_type(PyTypeObject* type) {
   static const std::vector<PyTypeObject*> fixed = {
-      &PyLong_Type, &PyBool_Type, &PyFloat_Type, &PyComplex_Type, &PyUnicode_Type, &PyBytes_Type, &PyTuple_Type,
-      &PyFrozenSet_Type, &PyRange_Type, &PySlice_Type, &PyBaseObject_Type, &PyType_Type, Py_TYPE(Py_None),
-      Py_TYPE(Py_Ellipsis), Py_TYPE(Py_NotImplemented), &PyProperty_Type, &PyStaticMethod_Type, &PyClassMethod_Type};
-  static const std::vector<PyTypeObject*> loaded =
-      types({"re.Pattern", "re.Match", "types.GenericAlias", "types.UnionType", "types.MappingProxyType",
-             "types.SimpleNamespace", "datetime.timedelta", "datetime.date", "datetime.datetime", "decimal.Decimal",
-             "torch.Size", "torch.device", "torch.dtype", "torch.finfo", "torch.iinfo", "torch.SymInt", "torch.SymFloat",
-             "torch.SymBool", "torch.layout", "torch.memory_format"});
+      &PyLong_Type,       &PyBool_Type,         &PyFloat_Type,      &PyComplex_Type,      &PyUnicode_Type,
+      &PyBytes_Type,      &PyTuple_Type,        &PyFrozenSet_Type,  &PyRange_Type,        &PySlice_Type,
+      &PyBaseObject_Type, &PyType_Type,         Py_TYPE(Py_None),   Py_TYPE(Py_Ellipsis), Py_TYPE(Py_NotImplemented),
+      &PyProperty_Type,   &PyStaticMethod_Type, &PyClassMethod_Type};
+  static const std::vector<PyTypeObject*> loaded = types({"re.Pattern",
+                                                          "re.Match",
+                                                          "types.GenericAlias",
+                                                          "types.UnionType",
+                                                          "types.MappingProxyType",
+                                                          "types.SimpleNamespace",
+                                                          "datetime.timedelta",
+                                                          "datetime.date",
+                                                          "datetime.datetime",
+                                                          "decimal.Decimal",
+                                                          "torch.Size",
+                                                          "torch.device",
+                                                          "torch.dtype",
+                                                          "torch.finfo",
+                                                          "torch.iinfo",
+                                                          "torch.SymInt",
+                                                          "torch.SymFloat",
+                                                          "torch.SymBool",
+                                                          "torch.layout",
+                                                          "torch.memory_format"});
   return in_list(type, fixed) || in_list(type, loaded);
 }
 
 bool is_container_type(PyTypeObject* type) {
-  static const std::vector<PyTypeObject*> found = {&PyList_Type, &PyDict_Type, &PySet_Type, &PyODict_Type,
-                                                   &PyDictKeys_Type, &PyDictValues_Type, &PyDictItems_Type,
-                                                   &PyByteArray_Type};
+  static const std::vector<PyTypeObject*> found = {&PyList_Type,      &PyDict_Type,     &PySet_Type,
+                                                   &PyODict_Type,     &PyDictKeys_Type, &PyDictValues_Type,
+                                                   &PyDictItems_Type, &PyByteArray_Type};
   static const std::vector<PyTypeObject*> loaded = types({"collections.deque", "collections.defaultdict"});
   return in_list(type, found) || in_list(type, loaded);
 }
 
 bool is_known_fresh_type(PyTypeObject* type) {
   static const std::vector<PyTypeObject*> found = {
-      &PyListIter_Type, &PyTupleIter_Type, &PyRangeIter_Type, &PyDictIterKey_Type, &PyDictIterValue_Type,
-      &PyDictIterItem_Type, &PySetIter_Type, &PyEnum_Type, &PyReversed_Type, &PyZip_Type, &PyMap_Type, &PyFilter_Type,
-      &PyGen_Type, &PyCell_Type, &PySuper_Type, &PyFunction_Type, &PyMethod_Type, &PySeqIter_Type, &PyCallIter_Type};
-  static const std::vector<PyTypeObject*> loaded = types(
-      {"itertools.chain", "itertools.count", "itertools.cycle", "itertools.repeat", "itertools.islice", "itertools.product",
-       "itertools.permutations", "itertools.combinations", "itertools.accumulate", "itertools.starmap",
-       "itertools.takewhile", "itertools.dropwhile", "itertools.groupby", "itertools.zip_longest", "itertools.pairwise",
-       "itertools.compress", "itertools.filterfalse", "itertools.combinations_with_replacement", "functools.partial",
-       "collections.deque", "weakref.ref"});
+      &PyListIter_Type,     &PyTupleIter_Type, &PyRangeIter_Type, &PyDictIterKey_Type, &PyDictIterValue_Type,
+      &PyDictIterItem_Type, &PySetIter_Type,   &PyEnum_Type,      &PyReversed_Type,    &PyZip_Type,
+      &PyMap_Type,          &PyFilter_Type,    &PyGen_Type,       &PyCell_Type,        &PySuper_Type,
+      &PyFunction_Type,     &PyMethod_Type,    &PySeqIter_Type,   &PyCallIter_Type};
+  static const std::vector<PyTypeObject*> loaded =
+      types({"itertools.chain",        "itertools.count",        "itertools.cycle",
+             "itertools.repeat",       "itertools.islice",       "itertools.product",
+             "itertools.permutations", "itertools.combinations", "itertools.accumulate",
+             "itertools.starmap",      "itertools.takewhile",    "itertools.dropwhile",
+             "itertools.groupby",      "itertools.zip_longest",  "itertools.pairwise",
+             "itertools.compress",     "itertools.filterfalse",  "itertools.combinations_with_replacement",
+             "functools.partial",      "collections.deque",      "weakref.ref"});
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return true;
   return in_list(type, found) || in_list(type, loaded);
 }

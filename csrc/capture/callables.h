@@ -19,10 +19,10 @@ struct CallArgs {
 
 enum CallFlags : uint8_t {
   kPure = 0,
-  kShallow = 1,       // moves references only: nested outside containers may be among them
-  kMutates = 2,       // may change its first argument
-  kSymbolic = 4,      // takes symbolic ints as they are
-  kAmbient = 8,       // setter of torch's ambient state: run, undone behind the capture, replayed at the region's exit
+  kShallow = 1,   // moves references only: nested outside containers may be among them
+  kMutates = 2,   // may change its first argument
+  kSymbolic = 4,  // takes symbolic ints as they are
+  kAmbient = 8,   // setter of torch's ambient state: run, undone behind the capture, replayed at the region's exit
 };
 
 using CallRule = Ref (*)(Capture& capture, const CallArgs& call);
@@ -30,7 +30,7 @@ using CallRule = Ref (*)(Capture& capture, const CallArgs& call);
 struct CallableRow {
   const char* path;  // "builtins.len", "builtins.list.append", "torch._C._set_grad_enabled"
   uint8_t flags;
-  CallRule rule;     // null: called with prepared arguments
+  CallRule rule;  // null: called with prepared arguments
 };
 
 const CallableRow* find_callable(PyObject* callable);  // null: unknown

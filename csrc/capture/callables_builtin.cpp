@@ -22,7 +22,9 @@ Ref wrong_call(const CallArgs& call) {
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
 }
 
-Ref rule_len(Capture& c, const CallArgs& call) { return arity(call, 1, 1) ? length(c, call.args[0]) : wrong_call(call); }
+Ref rule_len(Capture& c, const CallArgs& call) {
+  return arity(call, 1, 1) ? length(c, call.args[0]) : wrong_call(call);
+}
 
 Ref rule_iter(Capture& c, const CallArgs& call) {
   return arity(call, 1, 1) ? iterate(c, call.args[0]) : run_prepared(c, call, kShallow);
@@ -119,7 +121,8 @@ Ref rule_vars(Capture& c, const CallArgs& call) {
 Ref rule_hash(Capture& c, const CallArgs& call) {
   if (!arity(call, 1, 1)) return wrong_call(call);
   const bool by_identity = Py_TYPE(call.args[0])->tp_hash == PyBaseObject_Type.tp_hash;
-  if (c.is_outside(call.args[0]) && by_identity) return break_here(c, "unknown_callable", "hash() of an object from outside");
+  if (c.is_outside(call.args[0]) && by_identity)
+    return break_here(c, "unknown_callable", "hash() of an object from outside");
   return run_prepared(c, call, kPure);
 }
 

@@ -38,7 +38,9 @@ Ref rule_break(Capture& c, const CallArgs& call) { return break_here(c, "unknown
 
 Ref rule_numpy(Capture& c, const CallArgs& call) { return break_here(c, "numpy_of_tensor", describe(call.callable)); }
 
-Ref rule_item(Capture& c, const CallArgs& call) { return break_here(c, "data_dependent_item", describe(call.callable)); }
+Ref rule_item(Capture& c, const CallArgs& call) {
+  return break_here(c, "data_dependent_item", describe(call.callable));
+}
 
 Ref rule_true(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 

@@ -1,8 +1,8 @@
 // Owns: see calls.h.
 #include "capture/calls.h"
 
-#include "capture/attributes.h"
 #include "capture/attribute_kinds.h"
+#include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/containers.h"
@@ -62,8 +62,7 @@ bool is_disabled(PyObject* function) {
 }
 
 Ref call_function(Capture& capture, PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  if (const CallableRow* row = find_callable(function))
-    return row->rule(capture, {function, args, nargs, kwnames});
+  if (const CallableRow* row = find_callable(function)) return row->rule(capture, {function, args, nargs, kwnames});
   if (is_disabled(function)) return break_here(capture, "disabled", describe(function));
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
@@ -99,8 +98,8 @@ Ref call_method_object(Capture& capture, PyObject* method, PyObject* const* args
 // A method bound to an object by C: the row is that of the descriptor on the type.
 Ref call_bound_c_method(Capture& capture, PyObject* callable, PyObject* const* args, Py_ssize_t nargs,
                         PyObject* kwnames) {
-  PyObject* self = Py_IS_TYPE(callable, &_PyMethodWrapper_Type) ? method_wrapper_self(callable)
-                                                                 : PyCFunction_GET_SELF(callable);
+  PyObject* self =
+      Py_IS_TYPE(callable, &_PyMethodWrapper_Type) ? method_wrapper_self(callable) : PyCFunction_GET_SELF(callable);
   Ref hold_self = Ref::borrow(self);
   Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   if (!name || !self) return break_here(capture, "unknown_callable", describe(callable));
@@ -131,7 +130,8 @@ Ref call_c(Capture& capture, const CallArgs& c) {
     PyTypeObject* of = PyDescr_TYPE(c.callable);
     if (is_pure_type(of)) return run_prepared(capture, c, kPure);
     if (is_container_type(of)) return run_prepared(capture, c, kShallow | kMutates);
-    if (c.nargs > 0 && !capture.is_outside(c.args[0]) && is_known_fresh_type(of)) return run_prepared(capture, c, kShallow);
+    if (c.nargs > 0 && !capture.is_outside(c.args[0]) && is_known_fresh_type(of))
+      return run_prepared(capture, c, kShallow);
   } else if (PyCFunction_Check(c.callable)) {
     PyObject* self = PyCFunction_GET_SELF(c.callable);
     if (self && !PyModule_Check(self) && !PyType_Check(self))
@@ -178,7 +178,8 @@ Ref call(Capture& capture, PyObject* callable, PyObject* const* args, Py_ssize_t
     PyErr_Format(PyExc_TypeError, "'%.200s' object is not callable", Py_TYPE(callable)->tp_name);
     return Ref();
   }
-  if (Py_IS_TYPE(method.get(), &_PyMethodWrapper_Type)) return break_here(capture, "unknown_callable", describe(callable));
+  if (Py_IS_TYPE(method.get(), &_PyMethodWrapper_Type))
+    return break_here(capture, "unknown_callable", describe(callable));
   return call(capture, method.get(), args, nargs, kwnames);
 }
 

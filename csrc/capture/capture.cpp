@@ -1,4 +1,5 @@
-// Owns: admitting objects from outside into a capture: constants by value, tensors as stand-ins, the rest into the table.
+// Owns: admitting objects from outside into a capture: constants by value, tensors as stand-ins, the rest into the
+// table.
 #include "capture/capture.h"
 
 #include <algorithm>
@@ -72,9 +73,7 @@ class EqualsByCompare final : public guards::LeafCheck {
   Ref value_;
 };
 
-bool compares_by_value(PyObject* object) {
-  return PyRange_Check(object) || torch_layer::is_device(object);
-}
+bool compares_by_value(PyObject* object) { return PyRange_Check(object) || torch_layer::is_device(object); }
 
 }  // namespace
 

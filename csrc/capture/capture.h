@@ -42,13 +42,14 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   // --- reading from outside ------------------------------------------------------------------------------------------
-  // An object was found at `origin`. Returns what the captured program sees: itself (a constant, now guarded by value; or an
-  // outside object, now in the table), a stand-in for a tensor, or a symbolic int. Null: error or break.
+  // An object was found at `origin`. Returns what the captured program sees: itself (a constant, now guarded by value;
+  // or an outside object, now in the table), a stand-in for a tensor, or a symbolic int. Null: error or break.
   Ref admit(PyObject* object, guards::OriginId origin);
   // The origin of an object: from the table, or a Constant root when it is a type, module or other guarded singleton.
   guards::OriginId origin_of(PyObject* object);
   bool is_outside(PyObject* object) { return objects.find(object) != nullptr; }
-  // Guards that a type's attribute lookup gives what it gives now. Immutable and fresh types need none. Borrowed; may be null.
+  // Guards that a type's attribute lookup gives what it gives now. Immutable and fresh types need none. Borrowed; may
+  // be null.
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);
   // A symbolic int becomes its hint, guarded; other objects come back unchanged.
   Ref concrete(PyObject* object);
@@ -69,16 +70,16 @@ class Capture {
   // Outside tensors by identity -> stand-in; and back.
   std::unordered_map<PyObject*, Ref> stand_ins;
   std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;
-  std::unordered_set<PyObject*> grad_written;  // stand-ins whose .grad was made while capturing
-  std::vector<guards::OriginId> primal_origins;        // by primal
-  std::unordered_map<guards::OriginId, Ref> int_symbols;  // outside ints that became symbolic
-  std::unordered_set<PyObject*> fresh_functions;       // made by MAKE_FUNCTION while capturing
-  std::unordered_set<PyObject*> fresh_types;           // made by class statements while capturing
-  std::unordered_set<PyObject*> known_functions;       // entered through a guarded path
+  std::unordered_set<PyObject*> grad_written;                    // stand-ins whose .grad was made while capturing
+  std::vector<guards::OriginId> primal_origins;                  // by primal
+  std::unordered_map<guards::OriginId, Ref> int_symbols;         // outside ints that became symbolic
+  std::unordered_set<PyObject*> fresh_functions;                 // made by MAKE_FUNCTION while capturing
+  std::unordered_set<PyObject*> fresh_types;                     // made by class statements while capturing
+  std::unordered_set<PyObject*> known_functions;                 // entered through a guarded path
   std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;   // setters of ambient state, in program order
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
-  std::vector<Ref> keep_alive;                         // objects whose address was used as a key
-  std::vector<cpython::Frame> frames;                  // inlined frames, root first
+  std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
+  std::vector<cpython::Frame> frames;                            // inlined frames, root first
   size_t instructions = 0;
   // The function behind a compiled callable (set by engine/): nested compiled code is entered like plain code.
   PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
@@ -88,8 +89,8 @@ class Capture {
   Ref admit_int(PyObject* value, guards::OriginId origin);
 };
 
-// Immutable objects that are guarded by exact type and value and then treated as constants: None, bool, int, float, complex,
-// str, bytes, Ellipsis, NotImplemented, and tuples of those.
+// Immutable objects that are guarded by exact type and value and then treated as constants: None, bool, int, float,
+// complex, str, bytes, Ellipsis, NotImplemented, and tuples of those.
 bool is_value_constant(PyObject* object);
 // Objects guarded by identity and then treated as constants: types, modules, C functions and methods, code, dtypes...
 bool is_identity_constant(PyObject* object);

@@ -17,8 +17,8 @@ bool is_guardable_key(PyObject* key) {
     return true;
   }
   PyTypeObject* type = Py_TYPE(key);
-  return PyFunction_Check(key) || (type->tp_hash == PyBaseObject_Type.tp_hash &&
-                                   type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
+  return PyFunction_Check(key) ||
+         (type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare);
 }
 
 namespace {
@@ -103,8 +103,9 @@ Ref sequence_item(Capture& capture, PyObject* sequence, Py_ssize_t index) {
   const bool list = PyList_Check(sequence);
   PyObject* item = list ? PyList_GET_ITEM(sequence, index) : PyTuple_GET_ITEM(sequence, index);
   Ref hold = Ref::borrow(item);
-  return capture.admit(item, capture.origins().child(outside->origin, list ? OriginKind::ListItem : OriginKind::TupleItem,
-                                                     nullptr, static_cast<int>(index)));
+  return capture.admit(
+      item, capture.origins().child(outside->origin, list ? OriginKind::ListItem : OriginKind::TupleItem, nullptr,
+                                    static_cast<int>(index)));
 }
 
 Ref field_get(Capture& capture, Outside* outside, PyObject* descriptor, bool* written) {

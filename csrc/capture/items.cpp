@@ -44,8 +44,7 @@ bool direct_index(Capture& capture, Outside* outside, PyObject* key, Py_ssize_t*
 }  // namespace
 
 Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
-  if (Ref method = python_special(capture, object, "__getitem__"))
-    return call(capture, method.get(), &key, 1, nullptr);
+  if (Ref method = python_special(capture, object, "__getitem__")) return call(capture, method.get(), &key, 1, nullptr);
   if (PyErr_Occurred()) return Ref();
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
@@ -54,7 +53,8 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
     if (capture.is_outside(key) && holds_outside_container(capture, plain_key.get()))
       return break_here(capture, "nested_outside", "an index");
     if (PyType_Check(object)) {
-      Ref of_class = PyType_IsSubtype(Py_TYPE(object), &PyType_Type) ? python_special(capture, object, "__getitem__") : Ref();
+      Ref of_class =
+          PyType_IsSubtype(Py_TYPE(object), &PyType_Type) ? python_special(capture, object, "__getitem__") : Ref();
       (void)of_class;
     }
     return from_c_code(capture, Ref::steal(PyObject_GetItem(object, plain_key.get())));
@@ -99,8 +99,7 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   }
   const Kind kind = container_kind(object);
   if (kind == Kind::Dict || kind == Kind::OrderedDict) return dict_set(capture, object, plain_key.get(), value);
-  if (kind != Kind::List && kind != Kind::Deque)
-    return break_status(capture, "unsupported_item", type_name(object));
+  if (kind != Kind::List && kind != Kind::Deque) return break_status(capture, "unsupported_item", type_name(object));
   Ref shadow = for_c_code(capture, object);
   Ref stored = value && PySlice_Check(key) ? for_c_code(capture, value) : Ref::borrow(value);
   if (!shadow || (value && !stored)) return -1;
@@ -113,7 +112,8 @@ Ref length(Capture& capture, PyObject* object) {
   Outside* outside = capture.objects.find(object);
   if (Ref method = python_special(capture, object, "__len__")) return call(capture, method.get(), nullptr, 0, nullptr);
   if (PyErr_Occurred()) return Ref();
-  if (outside && container_kind(object) == Kind::None) return break_here(capture, "unsupported_item", type_name(object));
+  if (outside && container_kind(object) == Kind::None)
+    return break_here(capture, "unsupported_item", type_name(object));
   const Kind kind = container_kind(object);
   if (outside && !outside->shadow && !outside->overlay && kind <= Kind::FrozenSet) {
     const Py_ssize_t size = Py_IS_TYPE(object, &PyDictProxy_Type) ? -1 : PyObject_Size(object);
@@ -153,7 +153,8 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
 
 Ref iterate(Capture& capture, PyObject* iterable) {
   Outside* outside = capture.objects.find(iterable);
-  if (Ref method = python_special(capture, iterable, "__iter__")) return call(capture, method.get(), nullptr, 0, nullptr);
+  if (Ref method = python_special(capture, iterable, "__iter__"))
+    return call(capture, method.get(), nullptr, 0, nullptr);
   if (PyErr_Occurred()) return Ref();
   if (outside && PyIter_Check(iterable)) return Ref::borrow(iterable);  // its own iterator; next() decides
   if (outside && container_kind(iterable) == Kind::None && !is_python_class(Py_TYPE(iterable)))

@@ -1,6 +1,6 @@
-// Owns: the identity table of one capture: which objects existed before it, where they were found, and what was changed on
-// them since (overlays and shadows). An object that is not in the table and is no stand-in is fresh or an immutable constant.
-// Must not: change an outside object, or decide what may be read (attributes.cpp, items.cpp do).
+// Owns: the identity table of one capture: which objects existed before it, where they were found, and what was changed
+// on them since (overlays and shadows). An object that is not in the table and is no stand-in is fresh or an immutable
+// constant. Must not: change an outside object, or decide what may be read (attributes.cpp, items.cpp do).
 #pragma once
 
 #include <deque>
@@ -15,8 +15,8 @@ namespace graphlift::capture {
 struct Outside {
   Ref object;
   guards::OriginId origin = guards::kNoOrigin;
-  // A fresh container with the same content as capture sees it (stand-ins for tensors). Once made, every access goes to it.
-  // Lists, sets, deques, tuples and whole dicts.
+  // A fresh container with the same content as capture sees it (stand-ins for tensors). Once made, every access goes to
+  // it. Lists, sets, deques, tuples and whole dicts.
   Ref shadow;
   Ref baseline;  // tuple of the shadow's items (dict: keys and values alternating) when it was made
   // Dicts without a shadow: keys written (value) or deleted (value is `deleted()`) so far, in order.
@@ -29,11 +29,11 @@ struct Outside {
 
 class Objects {
  public:
-  Outside* find(PyObject* object);               // by the outside object itself
-  Outside* of_shadow(PyObject* shadow);          // by its shadow
+  Outside* find(PyObject* object);       // by the outside object itself
+  Outside* of_shadow(PyObject* shadow);  // by its shadow
   Outside* add(PyObject* object, guards::OriginId origin);
   void set_shadow(Outside* outside, Ref shadow, Ref baseline);
-  void mutated(Outside* outside);                // gives it its place in the replay order
+  void mutated(Outside* outside);                       // gives it its place in the replay order
   PyObject* deleted() const { return deleted_.get(); }  // the marker of a deleted key
   std::deque<Outside>& all() { return all_; }
   Objects();

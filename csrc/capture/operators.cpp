@@ -14,8 +14,8 @@ bool fix_value(Capture& capture, PyObject* object) {
   Outside* outside = capture.objects.find(object);
   if (!outside) return true;
   PyTypeObject* base = solid_base(Py_TYPE(object));
-  const bool value = base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type || base == &PyBytes_Type ||
-                     base == &PyComplex_Type || base == &PyBool_Type;
+  const bool value = base == &PyLong_Type || base == &PyFloat_Type || base == &PyUnicode_Type ||
+                     base == &PyBytes_Type || base == &PyComplex_Type || base == &PyBool_Type;
   if (value) capture.guards.add(outside->origin, GuardKind::Is, object);
   return value;
 }

@@ -65,7 +65,8 @@ class InlineHandler final : public cpython::FrameHandler {
       result = leave_pending(frame);
     } else {
       eval::Outcome outcome = eval::Evaluator::run(frame, semantics_, throwing);
-      result = outcome.exit == eval::Exit::Stopped ? leave_pending(frame) : eval::Evaluator::finish(frame, std::move(outcome));
+      result = outcome.exit == eval::Exit::Stopped ? leave_pending(frame)
+                                                   : eval::Evaluator::finish(frame, std::move(outcome));
     }
     capture_.frames.pop_back();
     return result;
@@ -88,7 +89,8 @@ class InlineHandler final : public cpython::FrameHandler {
     return may;
   }
 
-  // The private exception goes through the frame's handlers no more: the frame is emptied of them by CPython's own unwinding.
+  // The private exception goes through the frame's handlers no more: the frame is emptied of them by CPython's own
+  // unwinding.
   PyObject* leave_pending(cpython::Frame frame) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "graphlift: unwinding to the root");
     return cpython::leave_unwinding(frame);

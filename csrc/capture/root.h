@@ -17,7 +17,7 @@
 namespace graphlift::capture {
 
 struct Request {
-  cpython::Frame frame;   // real frame, at the region's first instruction
+  cpython::Frame frame;  // real frame, at the region's first instruction
   Dynamic dynamic = Dynamic::Automatic;
   Seen* seen = nullptr;
   PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
@@ -27,21 +27,21 @@ struct Request {
 struct Captured {
   int begin_unit = 0;
   bool returns = false;
-  int exit_unit = 0;                 // returns: of the return instruction; else of the instruction that runs for real next
-  std::optional<Break> reason;       // why it ends; none when it returns
-  size_t instructions = 0;           // of the root, evaluated by the region. 0: nothing could be captured here
+  int exit_unit = 0;            // returns: of the return instruction; else of the instruction that runs for real next
+  std::optional<Break> reason;  // why it ends; none when it returns
+  size_t instructions = 0;      // of the root, evaluated by the region. 0: nothing could be captured here
   size_t graph_calls = 0;
   std::unique_ptr<guards::GuardTree> guards;
   std::optional<torch_layer::Traced> traced;  // none: no tensor is made or changed
   Recipe recipe;
-  size_t primals = 0;                // the first fetches are the executable's inputs
+  size_t primals = 0;  // the first fetches are the executable's inputs
   std::vector<Ref> keep;
-  double seconds = 0;                // wall time of all attempts
+  double seconds = 0;  // wall time of all attempts
   int attempts = 0;
 };
 
-// Captures from the frame's position. The frame is unchanged behind it. Python errors of the program never come out: the
-// region ends before the instruction that raises.
+// Captures from the frame's position. The frame is unchanged behind it. Python errors of the program never come out:
+// the region ends before the instruction that raises.
 Captured capture_region(const Request& request);
 
 // The capture under way on this thread, or null.

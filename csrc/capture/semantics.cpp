@@ -103,9 +103,13 @@ Ref CaptureSemantics::get_super_attr(PyObject*, PyObject* type, PyObject* self, 
   PyTypeObject* of = PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
   return capture::get_super_attr(capture_, reinterpret_cast<PyTypeObject*>(type), of, self, name);
 }
-int CaptureSemantics::set_attr(PyObject* o, PyObject* name, PyObject* v) { return capture::set_attr(capture_, o, name, v); }
+int CaptureSemantics::set_attr(PyObject* o, PyObject* name, PyObject* v) {
+  return capture::set_attr(capture_, o, name, v);
+}
 Ref CaptureSemantics::get_item(PyObject* o, PyObject* key) { return capture::get_item(capture_, o, key); }
-int CaptureSemantics::set_item(PyObject* o, PyObject* key, PyObject* v) { return capture::set_item(capture_, o, key, v); }
+int CaptureSemantics::set_item(PyObject* o, PyObject* key, PyObject* v) {
+  return capture::set_item(capture_, o, key, v);
+}
 Ref CaptureSemantics::length(PyObject* o) { return capture::length(capture_, o); }
 
 namespace {

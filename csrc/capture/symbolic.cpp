@@ -34,16 +34,23 @@ bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, 
   if (!operands(capture, left, right, &a, &b)) return false;
   std::optional<ir::Sym> value;
   switch (op % kInplace) {
-    case 0: value = *a + *b; break;    // NB_ADD
-    case 10: value = *a - *b; break;   // NB_SUBTRACT
-    case 5: value = *a * *b; break;    // NB_MULTIPLY
-    case 2:                            // NB_FLOOR_DIVIDE
-    case 6:                            // NB_REMAINDER
+    case 0:
+      value = *a + *b;
+      break;  // NB_ADD
+    case 10:
+      value = *a - *b;
+      break;  // NB_SUBTRACT
+    case 5:
+      value = *a * *b;
+      break;  // NB_MULTIPLY
+    case 2:   // NB_FLOOR_DIVIDE
+    case 6:   // NB_REMAINDER
       if (capture.shapes.hint(*b) == 0) return false;
       if (!b->is_constant()) capture.shapes.guard(ir::Relation::Ne, *b, ir::Sym(0));
       value = op % kInplace == 2 ? floordiv(*a, *b) : mod(*a, *b);
       break;
-    default: return false;
+    default:
+      return false;
   }
   *result = value->is_constant() ? Ref::steal(PyLong_FromLongLong(value->constant())) : capture.tracer->sym_int(*value);
   return true;
@@ -53,8 +60,8 @@ bool symbolic_compare(Capture& capture, int op, PyObject* left, PyObject* right,
   std::optional<ir::Sym> a, b;
   if (!operands(capture, left, right, &a, &b)) return false;
   const bool swap = op == Py_GT || op == Py_GE;
-  const ir::Relation relation = op == Py_EQ   ? ir::Relation::Eq
-                                : op == Py_NE ? ir::Relation::Ne
+  const ir::Relation relation = op == Py_EQ                  ? ir::Relation::Eq
+                                : op == Py_NE                ? ir::Relation::Ne
                                 : op == Py_LT || op == Py_GT ? ir::Relation::Lt
                                                              : ir::Relation::Le;
   const bool holds = capture.shapes.guard(relation, swap ? *b : *a, swap ? *a : *b);

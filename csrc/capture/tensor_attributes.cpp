@@ -14,9 +14,19 @@ using guards::OriginKind;
 namespace {
 
 // C getters that would hand out data, memory or an autograd graph that the stand-in does not have.
-constexpr const char* kRefused[] = {"data_ptr", "grad_fn",  "_cdata",         "__cuda_array_interface__",
-                                    "__array_interface__", "__dlpack__", "storage", "untyped_storage", "_backward_hooks",
-                                    "_post_accumulate_grad_hooks", "output_nr", "_version", "names"};
+constexpr const char* kRefused[] = {"data_ptr",
+                                    "grad_fn",
+                                    "_cdata",
+                                    "__cuda_array_interface__",
+                                    "__array_interface__",
+                                    "__dlpack__",
+                                    "storage",
+                                    "untyped_storage",
+                                    "_backward_hooks",
+                                    "_post_accumulate_grad_hooks",
+                                    "output_nr",
+                                    "_version",
+                                    "names"};
 
 bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 

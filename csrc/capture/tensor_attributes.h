@@ -1,5 +1,5 @@
-// Owns: attributes of stand-ins: what torch's C getters answer, and what has to be read from the outside tensor behind one.
-// Must not: give out data.
+// Owns: attributes of stand-ins: what torch's C getters answer, and what has to be read from the outside tensor behind
+// one. Must not: give out data.
 #pragma once
 
 #include "capture/capture.h"

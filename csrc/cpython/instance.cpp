@@ -12,7 +12,8 @@ PyObject* instance_dict(PyObject* object) {
   const bool has_dict = type->tp_dictoffset != 0;
 #endif
   if (!has_dict) return nullptr;
-  // PyObject_GenericGetDict materializes inline values and keeps the dict in the object: the reference it returns is a second one.
+  // PyObject_GenericGetDict materializes inline values and keeps the dict in the object: the reference it returns is a
+  // second one.
   PyObject* dict = PyObject_GenericGetDict(object, nullptr);
   if (!dict) {
     PyErr_Clear();

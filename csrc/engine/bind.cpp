@@ -74,8 +74,8 @@ bool bind_defaults(const Call& call) {
   PyObject* kwdefaults = call.function->func_kwdefaults;
   for (int i = count; i < call.named; ++i) {
     if (call.locals[i]) continue;
-    PyObject* value = kwdefaults ? PyDict_GetItemWithError(kwdefaults, PyTuple_GET_ITEM(call.code->co_localsplusnames, i))
-                                 : nullptr;
+    PyObject* value =
+        kwdefaults ? PyDict_GetItemWithError(kwdefaults, PyTuple_GET_ITEM(call.code->co_localsplusnames, i)) : nullptr;
     if (!value) return false;
     call.locals[i] = Py_NewRef(value);
   }
@@ -89,7 +89,14 @@ bool bind_arguments(PyFunctionObject* function, PyObject* const* args, size_t na
   auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
   const int named = code->co_argcount + code->co_kwonlyargcount;
   const bool tuple = code->co_flags & CO_VARARGS;
-  Call call{function, code, args, PyVectorcall_NARGS(nargsf), kwnames, locals, named, tuple ? named : -1,
+  Call call{function,
+            code,
+            args,
+            PyVectorcall_NARGS(nargsf),
+            kwnames,
+            locals,
+            named,
+            tuple ? named : -1,
             code->co_flags & CO_VARKEYWORDS ? named + tuple : -1};
   const Py_ssize_t direct = call.positional < code->co_argcount ? call.positional : code->co_argcount;
   for (Py_ssize_t i = 0; i < direct; ++i) locals[i] = Py_NewRef(args[i]);

@@ -7,6 +7,7 @@
 namespace graphlift::engine {
 
 // Fills `locals` (nlocalsplus slots, null before) with new references. False without an error: the call doesn't fit.
-bool bind_arguments(PyFunctionObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames, PyObject** locals);
+bool bind_arguments(PyFunctionObject* function, PyObject* const* args, size_t nargsf, PyObject* kwnames,
+                    PyObject** locals);
 
 }  // namespace graphlift::engine

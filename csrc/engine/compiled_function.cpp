@@ -14,8 +14,7 @@ namespace graphlift::engine {
 namespace {
 
 struct CompiledFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* function;
   PyObject* dict;
   PyObject* weakrefs;
@@ -117,9 +116,9 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_getset, getset},
                        {0, nullptr}};
 
-PyType_Spec spec = {"graphlift._C.CompiledFunction", sizeof(CompiledFunction), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                    slots};
+PyType_Spec spec = {
+    "graphlift._C.CompiledFunction", sizeof(CompiledFunction), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
 }  // namespace
 

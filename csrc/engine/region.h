@@ -21,8 +21,8 @@ struct Config {
   std::string backend = "reference";
   std::string mode = "default";
   bool recompute = true;
-  size_t recompile_limit = 8;       // regions that start at one instruction
-  size_t regions_per_code = 128;    // all of one code object
+  size_t recompile_limit = 8;     // regions that start at one instruction
+  size_t regions_per_code = 128;  // all of one code object
 };
 
 // One captured stretch of a frame. Immutable once made.
@@ -37,12 +37,12 @@ struct Region {
   bool returns = false;
   int exit_unit = 0;
   std::optional<capture::Break> reason;
-  std::unique_ptr<guards::GuardTree> guards;              // null: Empty
-  std::unique_ptr<torch_layer::Executable> executable;    // null: no tensor work
+  std::unique_ptr<guards::GuardTree> guards;            // null: Empty
+  std::unique_ptr<torch_layer::Executable> executable;  // null: no tensor work
   capture::Recipe recipe;
   size_t primals = 0;
-  size_t outputs = 0;                                     // of the executable
-  std::optional<capture::ReadyResult> ready;              // returns without making anything
+  size_t outputs = 0;                         // of the executable
+  std::optional<capture::ReadyResult> ready;  // returns without making anything
   size_t graph_calls = 0;
   mutable std::atomic<uint64_t> hits{0};
 
@@ -83,16 +83,16 @@ class Owner {
 void reset_all();
 // Counts since the last reset_all().
 struct Counters {
-  uint64_t graphs = 0;          // regions compiled with tensor work
-  uint64_t regions = 0;         // all regions
-  uint64_t graph_breaks = 0;    // regions that ended before their frame did
+  uint64_t graphs = 0;        // regions compiled with tensor work
+  uint64_t regions = 0;       // all regions
+  uint64_t graph_breaks = 0;  // regions that ended before their frame did
   uint64_t recompiles = 0;
   uint64_t captures = 0;        // attempts included
   uint64_t hits = 0;            // regions run from guards that held
   uint64_t frameless_hits = 0;  // of these, without a Python frame
   uint64_t given_up = 0;
   uint64_t internal_errors = 0;
-  uint64_t live_regions = 0;    // not reset
+  uint64_t live_regions = 0;  // not reset
 };
 Counters& counters();
 

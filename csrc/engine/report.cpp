@@ -36,7 +36,8 @@ Ref text(const std::string& words) {
   return Ref::steal(PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
 }
 
-void add_event(const char* kind, const std::string& file, int line, std::initializer_list<std::pair<const char*, Ref>> parts) {
+void add_event(const char* kind, const std::string& file, int line,
+               std::initializer_list<std::pair<const char*, Ref>> parts) {
   if (!events()) return;
   Ref dict = Ref::steal(PyDict_New());
   if (!dict) return PyErr_Clear();
@@ -147,8 +148,9 @@ void report_recompile(PyCodeObject* code, int unit, const std::vector<std::strin
 void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason) {
   ++counters().given_up;
   const std::string name = PyUnicode_AsUTF8(code->co_name);
-  const std::string words = "graphlift runs " + name + " (" + place(code, 0) + ") in eager from now on: " +
-                            std::to_string(limit) + " regions were compiled for it. Last reason: " + last_reason +
+  const std::string words = "graphlift runs " + name + " (" + place(code, 0) +
+                            ") in eager from now on: " + std::to_string(limit) +
+                            " regions were compiled for it. Last reason: " + last_reason +
                             ". GRAPHLIFT_LOGS=recompiles shows all; options={\"recompile_limit\": n} raises the limit.";
   add_event("limit", file_of(code), code->co_firstlineno, {{"reason", text(words)}});
   warn(words);
@@ -163,7 +165,8 @@ bool report_internal_error(PyCodeObject* code, const std::string& words) {
     return false;
   }
   static std::unordered_set<PyCodeObject*> told;
-  if (told.insert(code).second) warn(message + ". The call runs in eager; please report this with the code that shows it.");
+  if (told.insert(code).second)
+    warn(message + ". The call runs in eager; please report this with the code that shows it.");
   return true;
 }
 

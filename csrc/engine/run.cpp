@@ -29,8 +29,9 @@ void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
     if (recipe.locals[i] == capture::Recipe::kKeep) continue;
     PyObject*& slot = frame.locals()[i];
     dropped.push_back(Ref::steal(slot));
-    slot = recipe.locals[i] == capture::Recipe::kEmpty ? nullptr
-                                                       : Py_NewRef(exit.made[static_cast<size_t>(recipe.locals[i])].get());
+    slot = recipe.locals[i] == capture::Recipe::kEmpty
+               ? nullptr
+               : Py_NewRef(exit.made[static_cast<size_t>(recipe.locals[i])].get());
   }
   const int before = frame.depth();
   const int after = static_cast<int>(recipe.stack.size());

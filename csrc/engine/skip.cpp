@@ -24,9 +24,10 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 }
 
 // Of torch: what computes on tensors is worth capturing on its own; the machinery around it is not.
-constexpr std::string_view kTorchCode[] = {"nn/modules/", "nn/functional.py", "nn/attention/", "optim/", "functional.py",
-                                           "nn/utils/parametriz"};
-constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/_functions.py", "optim/lr_scheduler.py"};
+constexpr std::string_view kTorchCode[] = {"nn/modules/", "nn/functional.py", "nn/attention/",
+                                           "optim/",      "functional.py",    "nn/utils/parametriz"};
+constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/_functions.py",
+                                                "optim/lr_scheduler.py"};
 
 bool decide(const std::string& file) {
   static const std::string torch = folder_of("torch");

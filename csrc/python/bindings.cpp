@@ -88,7 +88,8 @@ PYBIND11_MODULE(_C, m) {
   m.def("graph_break", [](const std::string&) {});
   m.def("breaks", [] {
     py::list rows;
-    for (const capture::BreakRow& row : capture::break_table()) rows.append(py::make_tuple(row.id, row.sentence, row.hint));
+    for (const capture::BreakRow& row : capture::break_table())
+      rows.append(py::make_tuple(row.id, row.sentence, row.hint));
     return rows;
   });
 }

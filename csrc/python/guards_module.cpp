@@ -1,5 +1,5 @@
-// Owns: graphlift_guards: origins, guards and trees for tests and measurements in Python. Not part of the installed package.
-// Must not: be needed by the product.
+// Owns: graphlift_guards: origins, guards and trees for tests and measurements in Python. Not part of the installed
+// package. Must not: be needed by the product.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -64,12 +64,13 @@ class Tree {
     Frame frame(locals, globals);
     if (!tree_.check(frame.roots, fetched_.data(), symbols_.data())) return py::none();
     py::list fetched;
-    for (PyObject*& object : fetched_) fetched.append(py::reinterpret_steal<py::object>(std::exchange(object, nullptr)));
+    for (PyObject*& object : fetched_)
+      fetched.append(py::reinterpret_steal<py::object>(std::exchange(object, nullptr)));
     return fetched;
   }
 
-  // Nanoseconds per check that holds, what it fetched let go again: the best of `batches` averages over `times` checks, so
-  // that other work on the machine counts little. Negative when it does not hold.
+  // Nanoseconds per check that holds, what it fetched let go again: the best of `batches` averages over `times` checks,
+  // so that other work on the machine counts little. Negative when it does not hold.
   double time(const py::tuple& locals, const py::object& globals, int times, int batches) {
     Frame frame(locals, globals);
     double best = -1;
@@ -127,8 +128,10 @@ PYBIND11_MODULE(graphlift_guards, module) {
   py::class_<Guards>(module, "Guards", "A set of guards being collected.")
       .def(py::init())
       .def("root", &Guards::root, py::arg("kind"), py::arg("index") = 0, py::arg("key") = py::none())
-      .def("child", &Guards::child, py::arg("parent"), py::arg("kind"), py::arg("key") = py::none(), py::arg("index") = 0)
-      .def("add", &Guards::add, py::arg("where"), py::arg("kind"), py::arg("operand") = py::none(), py::arg("number") = 0)
+      .def("child", &Guards::child, py::arg("parent"), py::arg("kind"), py::arg("key") = py::none(),
+           py::arg("index") = 0)
+      .def("add", &Guards::add, py::arg("where"), py::arg("kind"), py::arg("operand") = py::none(),
+           py::arg("number") = 0)
       .def("bind_symbol", &Guards::bind_symbol, py::arg("where"), py::arg("symbol"), py::arg("lowest") = 2)
       .def("tree", &Guards::tree, py::arg("fetches") = std::vector<OriginId>(), py::arg("symbols") = 0);
   py::class_<Tree>(module, "Tree", "The checker of a set of guards.")

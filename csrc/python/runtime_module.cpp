@@ -1,5 +1,7 @@
 // Owns: the Python module that tests use to run a region made of graph text and plans, without a capture.
 // Must not: be part of the package.
+#include "python/runtime_module.h"
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -8,7 +10,6 @@
 #include "backends/reference/reference.h"
 #include "base/error.h"
 #include "torch/runtime_bench.h"
-#include "torch/tracer.h"
 
 namespace py = pybind11;
 
@@ -80,21 +81,17 @@ std::unique_ptr<Executable> build(const std::string& text, const std::vector<py:
   return make_executable(std::move(traced), backend);
 }
 
-struct Runner {
-  std::unique_ptr<Executable> executable;
-  size_t outputs;
-
-  py::list run(const py::list& inputs, const std::vector<int64_t>& symbols) const {
-    std::vector<PyObject*> arguments, results(outputs, nullptr);
-    for (const py::handle& input : inputs) arguments.push_back(input.ptr());
-    if (!executable->run(arguments.data(), symbols.data(), results.data())) throw py::error_already_set();
-    py::list list;
-    for (PyObject* result : results) list.append(py::reinterpret_steal<py::object>(result));
-    return list;
-  }
-};
-
 }  // namespace
+
+py::list Runner::run(const py::list& inputs, const std::vector<int64_t>& symbols) const {
+  std::vector<PyObject*> arguments, results(outputs, nullptr);
+  for (const py::handle& input : inputs) arguments.push_back(input.ptr());
+  if (!executable->run(arguments.data(), symbols.data(), results.data())) throw py::error_already_set();
+  py::list list;
+  for (PyObject* result : results) list.append(py::reinterpret_steal<py::object>(result));
+  return list;
+}
+
 }  // namespace graphlift::torch_layer
 
 PYBIND11_MODULE(graphlift_runtime, module) {
@@ -117,6 +114,8 @@ PYBIND11_MODULE(graphlift_runtime, module) {
       },
       py::arg("text"), py::arg("inputs"), py::arg("outputs"), py::arg("constants") = py::list(),
       py::arg("backend") = "reference");
+  module.def("record", &torch_layer::record, py::arg("function"), py::arg("inputs"),
+             py::arg("symbolic") = std::vector<std::vector<int>>(), py::arg("backend") = "reference");
   module.def("nanoseconds_of_add", [](py::handle left, py::handle right, int times, bool wrapped) {
     return torch_layer::nanoseconds_of_add(left.ptr(), right.ptr(), times, wrapped);
   });

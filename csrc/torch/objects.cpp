@@ -69,7 +69,8 @@ bool in_standard_library(PyObject* module_name) {
   const char* text = PyUnicode_AsUTF8(module_name);
   if (!names || !text) return false;
   const char* dot = std::strchr(text, '.');
-  Ref top = Ref::steal(PyUnicode_FromStringAndSize(text, dot ? dot - text : static_cast<Py_ssize_t>(std::strlen(text))));
+  Ref top =
+      Ref::steal(PyUnicode_FromStringAndSize(text, dot ? dot - text : static_cast<Py_ssize_t>(std::strlen(text))));
   const int found = top ? PySet_Contains(names, top.get()) : -1;
   if (found < 0) PyErr_Clear();
   return found == 1;
@@ -99,8 +100,8 @@ void register_fetches() {
 }
 
 bool is_singleton(PyObject* object) {
-  static const std::vector<PyTypeObject*> types = {torch_type("dtype"), torch_type("layout"), torch_type("memory_format"),
-                                                   torch_type("qscheme")};
+  static const std::vector<PyTypeObject*> types = {torch_type("dtype"), torch_type("layout"),
+                                                   torch_type("memory_format"), torch_type("qscheme")};
   return is_one_of(Py_TYPE(object), types);
 }
 
@@ -120,10 +121,16 @@ bool is_parameter(PyObject* tensor) {
 }
 
 bool is_torch_owned(PyTypeObject* type) {
-  static const std::vector<PyTypeObject*> types = {
-      torch_type("Tensor"),         torch_type("nn.Parameter"),           torch_type("nn.Buffer"),
-      torch_type("_C.TensorBase"),  torch_type("_C._TensorMeta"),         torch_type("nn.parameter._ParameterMeta"),
-      torch_type("nn.parameter._BufferMeta"), torch_type("SymInt"), torch_type("SymFloat"), torch_type("SymBool")};
+  static const std::vector<PyTypeObject*> types = {torch_type("Tensor"),
+                                                   torch_type("nn.Parameter"),
+                                                   torch_type("nn.Buffer"),
+                                                   torch_type("_C.TensorBase"),
+                                                   torch_type("_C._TensorMeta"),
+                                                   torch_type("nn.parameter._ParameterMeta"),
+                                                   torch_type("nn.parameter._BufferMeta"),
+                                                   torch_type("SymInt"),
+                                                   torch_type("SymFloat"),
+                                                   torch_type("SymBool")};
   return is_one_of(type, types);
 }
 
@@ -139,21 +146,26 @@ bool is_trusted_function(PyObject* function) {
   }
   const std::string_view module = text;
   for (std::string_view package : {"torch", "graphlift"})
-    if (module == package || (module.substr(0, package.size()) == package && module[package.size()] == '.')) return true;
+    if (module == package || (module.substr(0, package.size()) == package && module[package.size()] == '.'))
+      return true;
   return in_standard_library(name);
 }
 
 bool is_tensor_function(PyObject* callable) {
-  static const std::vector<PyObject*> holders = {
-      torch_object("_C._VariableFunctions"), torch_object("_C._nn"),      torch_object("_C._fft"),
-      torch_object("_C._linalg"),            torch_object("_C._special"), torch_object("_C._VariableFunctionsClass")};
+  static const std::vector<PyObject*> holders = {torch_object("_C._VariableFunctions"),
+                                                 torch_object("_C._nn"),
+                                                 torch_object("_C._fft"),
+                                                 torch_object("_C._linalg"),
+                                                 torch_object("_C._special"),
+                                                 torch_object("_C._VariableFunctionsClass")};
   static PyTypeObject* base = torch_type("_C.TensorBase");
   static const std::unordered_set<PyObject*> functions = static_functions("_C._VariableFunctions");
   if (functions.count(callable)) return true;
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
-    return self && (std::find(holders.begin(), holders.end(), self) != holders.end() ||
-                    std::find(holders.begin(), holders.end(), reinterpret_cast<PyObject*>(Py_TYPE(self))) != holders.end());
+    return self &&
+           (std::find(holders.begin(), holders.end(), self) != holders.end() ||
+            std::find(holders.begin(), holders.end(), reinterpret_cast<PyObject*>(Py_TYPE(self))) != holders.end());
   }
   const bool descriptor = Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type);
   return descriptor && PyDescr_TYPE(callable) == base;
@@ -183,7 +195,8 @@ bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
 Ref specialize(PyObject* symbolic) {
   try {
     const py::handle handle(symbolic);
-    if (torch::is_symint(handle)) return Ref::steal(PyLong_FromLongLong(handle.cast<c10::SymInt>().guard_int(__FILE__, __LINE__)));
+    if (torch::is_symint(handle))
+      return Ref::steal(PyLong_FromLongLong(handle.cast<c10::SymInt>().guard_int(__FILE__, __LINE__)));
     if (torch::is_symbool(handle))
       return Ref::borrow(handle.cast<c10::SymBool>().guard_bool(__FILE__, __LINE__) ? Py_True : Py_False);
     if (torch::is_symfloat(handle))

@@ -9,9 +9,9 @@
 
 namespace graphlift::torch_layer {
 
-void register_fetches();  // how guards fetch .grad and the attributes of tensors
-bool is_singleton(PyObject* object);          // dtype, layout, memory format, qscheme
-bool is_device(PyObject* object);             // torch.device
+void register_fetches();              // how guards fetch .grad and the attributes of tensors
+bool is_singleton(PyObject* object);  // dtype, layout, memory format, qscheme
+bool is_device(PyObject* object);     // torch.device
 bool is_torch_size(PyObject* object);
 bool is_parameter(PyObject* tensor);
 // torch.Tensor, nn.Parameter, nn.Buffer and their metaclasses: their attributes are taken as constant.
@@ -20,7 +20,7 @@ bool is_torch_owned(PyTypeObject* type);
 bool is_trusted_function(PyObject* function);
 // An operator of torch's (a C function of torch's operator namespaces or a method of Tensor): runs on stand-ins.
 bool is_tensor_function(PyObject* callable);
-bool is_known_base(PyTypeObject* type);       // C bases of torch's Python classes that may be made while capturing
+bool is_known_base(PyTypeObject* type);  // C bases of torch's Python classes that may be made while capturing
 bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes);
 // A torch.SymInt/SymFloat/SymBool of ours becomes its value, guarded. Null with a Python error.
 Ref specialize(PyObject* symbolic);

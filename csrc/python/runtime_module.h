@@ -1,0 +1,26 @@
+// Owns: what the files of the test module "graphlift_runtime" share.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <vector>
+
+#include "torch/tracer.h"
+
+namespace graphlift::torch_layer {
+
+// A region as tests call it.
+struct Runner {
+  std::unique_ptr<Executable> executable;
+  size_t outputs;
+
+  pybind11::list run(const pybind11::list& inputs, const std::vector<int64_t>& symbols) const;
+};
+
+// Calls `function` on stand-ins for the tensors in `inputs`, and compiles what was recorded. `function` returns a list
+// of tensors. `symbolic`: per input, the dimensions that become symbols, in order s0, s1, ...
+Runner record(const pybind11::function& function, const pybind11::list& inputs,
+              const std::vector<std::vector<int>>& symbolic, const std::string& backend);
+
+}  // namespace graphlift::torch_layer

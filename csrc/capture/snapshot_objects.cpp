@@ -4,6 +4,8 @@
 #include <Python.h>
 #include <structmember.h>
 
+#include <string_view>
+
 #include "capture/recipe_parts.h"
 #include "capture/snapshot_builder.h"
 #include "cpython/instance.h"
@@ -99,7 +101,9 @@ RecipeNode instance_of(PyObject* object) {
   return {NodeKind::Instance, Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(object)))};
 }
 
-bool matches_instance(PyObject*, PyTypeObject* base) { return base == &PyBaseObject_Type; }
+bool matches_instance(PyObject*, PyTypeObject* base) {
+  return base == &PyBaseObject_Type || base->tp_name == std::string_view("types.SimpleNamespace");
+}
 
 int early_instance(Builder& builder, PyObject* object) { return builder.add(instance_of(object)); }
 

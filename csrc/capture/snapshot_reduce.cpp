@@ -25,6 +25,10 @@ constexpr std::string_view kFrozen[] = {
     "datetime.timezone",
     "decimal.Decimal",
     "re.Pattern",
+    "re.Match",
+    "types.GenericAlias",
+    "types.UnionType",
+    "_struct.Struct",
     "torch.device",
     "torch.dtype",
     "torch.layout",
@@ -91,6 +95,10 @@ constexpr ReduceRow kReduced[] = {
     {"itertools.combinations", true},
     {"itertools.combinations_with_replacement", true},
     {"functools.partial", false},
+    {"operator.itemgetter", false},
+    {"operator.attrgetter", false},
+    {"operator.methodcaller", false},
+    {"bytearray", false},
 };
 
 const ReduceRow* find_row(PyTypeObject* type) {

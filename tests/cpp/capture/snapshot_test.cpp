@@ -174,6 +174,11 @@ class Flag(enum.Flag): A = 1; B = 2
 x = [datetime.timedelta(1), Flag.A | Flag.B, re.compile('a'), decimal.Decimal('1.5'), math, math.sin, int, range(3), len, list.append]
 )",
      "all(a is b for a, b in zip(x, y))"},
+    {"namespace", "import types; a = [1]; x = types.SimpleNamespace(a=a, b=a); x.me = x", "y.a is y.b and y.me is y"},
+    {"small_c_objects",
+     "import operator; x = [operator.itemgetter(1, 'a'), operator.attrgetter('a.b'), operator.methodcaller('m', 1), "
+     "bytearray(b'ab')]",
+     "y[0]({1: 2, 'a': 3}) == (2, 3) and y[3] == b'ab' and y[3] is not x[3]", false},
     {"fraction", "import fractions; x = fractions.Fraction(1, 3)", "y == x and y is not x"},
 };
 

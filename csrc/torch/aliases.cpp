@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -299,7 +300,47 @@ void push_mutating_results(Recorder& recorder, const c10::FunctionSchema& schema
   }
 }
 
+// Random operators fill memory in its own order: the dimensions of a dense, permuted target from outer to inner; nothing when
+// they are in that order already.
+std::vector<int64_t> memory_order(const ir::ShapeEnv& shapes, const ir::TensorType& type) {
+  std::vector<int64_t> order(static_cast<size_t>(type.rank()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return shapes.hint(type.strides[static_cast<size_t>(a)]) > shapes.hint(type.strides[static_cast<size_t>(b)]);
+  });
+  return std::is_sorted(order.begin(), order.end()) ? std::vector<int64_t>() : order;
+}
+
+ir::ArgList order_arg(const std::vector<int64_t>& order) {
+  ir::ArgList list;
+  for (int64_t d : order) list.emplace_back(ir::Sym(d));
+  return list;
+}
+
+ir::TensorType permuted(const ir::TensorType& type, const std::vector<int64_t>& order) {
+  ir::TensorType result = type;
+  for (size_t i = 0; i < order.size(); ++i) {
+    result.sizes[i] = type.sizes[static_cast<size_t>(order[i])];
+    result.strides[i] = type.strides[static_cast<size_t>(order[i])];
+  }
+  return result;
+}
+
 }  // namespace
+
+// The draw of `functional` on the target as memory has it, and back.
+ir::ValueRef Recorder::draw_in_memory_order(const c10::OperatorHandle& functional, torch::jit::Stack& arguments,
+                                            const std::vector<int64_t>& order) {
+  at::Tensor target = arguments[0].toTensor();
+  const ir::TensorType type = slot_of(target)->type;
+  const ir::TensorType packed = permuted(type, order);
+  arguments[0] = new_tensor(packed, add_simple("aten::permute.default", {value_of(target), order_arg(order)}, packed));
+  ir::Node* node = record(functional, op_info(functional), arguments);
+  std::vector<int64_t> back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  ir::TensorType unpacked = permuted(*node->outputs[0], back);
+  return add_simple("aten::permute.default", {ir::ValueRef{node, 0}, order_arg(back)}, std::move(unpacked));
+}
 
 void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   const auto& schema = handle.schema();
@@ -312,6 +353,15 @@ void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, tor
   }
   torch::jit::Stack pure_arguments;
   for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);
+  const std::vector<int64_t> order = info.random && targets.size() == 1 ? memory_order(*shapes_, slot_of(targets[0])->type)
+                                                                        : std::vector<int64_t>();
+  if (!order.empty() && pure_arguments[0].isTensor() && pure_arguments[0].toTensor().is_same(targets[0])) {
+    ir::ValueRef value = draw_in_memory_order(*info.functional, pure_arguments, order);
+    auto slot = slot_of(targets[0]);
+    refresh(*slot, *fake_storage(targets[0]));
+    write(targets[0], slot->parent ? fit(slot->type, slot->value, value) : value);
+    return push_mutating_results(*this, schema, info, value.node, stack);
+  }
   ir::Node* node = record(*info.functional, op_info(*info.functional), pure_arguments);
   GL_CHECK(node->outputs.size() >= targets.size(), "too few results of " + std::string(node->op.str()));
   size_t own = node->outputs.size() - targets.size();

@@ -66,6 +66,8 @@ class Recorder {
   at::Tensor lift_constant(const at::Tensor& tensor);
   at::Tensor new_tensor(const ir::TensorType& type, ir::ValueRef value);
   ir::Node* add_call(ir::Op op, ir::ArgList args, Types types);
+  ir::ValueRef draw_in_memory_order(const c10::OperatorHandle& functional, torch::jit::Stack& arguments,
+                                    const std::vector<int64_t>& order);
   ir::ValueRef add_simple(std::string_view op, ir::ArgList args, ir::TensorType type);
 
   // --- calls ---------------------------------------------------------------------------------------------------------

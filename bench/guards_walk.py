@@ -114,7 +114,10 @@ def main():
     layer = names["module"]._modules["5"]
     report("64 layers in a global", tree.time((), names))
     report("the same, another global set before each check", changing(tree, names, lambda i: names.update(step=i)))
-    report("the same, an attribute of a layer set before each check", changing(tree, names, lambda i: setattr(layer, "counter", i)))
+    report(
+        "the same, an attribute of a layer set before each check",
+        changing(tree, names, lambda i: setattr(layer, "counter", i)),
+    )
 
     modules = [network(64), network(64)]
     guards = gg.Guards()

@@ -14,14 +14,14 @@
 namespace graphlift {
 
 // ARTIFACT(identifier, "name", "what it shows")
-#define GRAPHLIFT_ARTIFACTS(ARTIFACT)                                                             \
-  ARTIFACT(GraphBreaks, "graph_breaks", "each graph break: reason, user's line, hint")            \
-  ARTIFACT(Recompiles, "recompiles", "each recompilation and the guard that failed")              \
-  ARTIFACT(Guards, "guards", "the guards of each region")                                         \
-  ARTIFACT(Graph, "graph", "the captured graph as a table")                                       \
-  ARTIFACT(GraphCode, "graph_code", "the captured graph as code")                                 \
-  ARTIFACT(AotGraphs, "aot_graphs", "the forward and backward graph of each region")              \
-  ARTIFACT(Bytecode, "bytecode", "the instructions of captured frames")                           \
+#define GRAPHLIFT_ARTIFACTS(ARTIFACT)                                                  \
+  ARTIFACT(GraphBreaks, "graph_breaks", "each graph break: reason, user's line, hint") \
+  ARTIFACT(Recompiles, "recompiles", "each recompilation and the guard that failed")   \
+  ARTIFACT(Guards, "guards", "the guards of each region")                              \
+  ARTIFACT(Graph, "graph", "the captured graph as a table")                            \
+  ARTIFACT(GraphCode, "graph_code", "the captured graph as code")                      \
+  ARTIFACT(AotGraphs, "aot_graphs", "the forward and backward graph of each region")   \
+  ARTIFACT(Bytecode, "bytecode", "the instructions of captured frames")                \
   ARTIFACT(PerfHints, "perf_hints", "what keeps a region from being faster")
 
 enum class Artifact : uint8_t {
@@ -48,7 +48,8 @@ inline LogLevel log_level(Artifact artifact) {
 inline bool log_on(Artifact artifact) { return log_level(artifact) != LogLevel::Off; }
 inline bool log_verbose(Artifact artifact) { return log_level(artifact) == LogLevel::Debug; }
 
-// Sends `text` (one or more lines) to the registered emitter, else to stderr. Takes the GIL; a pending Python error stays.
+// Sends `text` (one or more lines) to the registered emitter, else to stderr. Takes the GIL; a pending Python error
+// stays.
 void emit_log(Artifact artifact, const std::string& text);
 
 inline void log(Artifact artifact, const std::string& text) {
@@ -61,14 +62,16 @@ void log(Artifact artifact, Words&& words) {
   if (log_on(artifact)) emit_log(artifact, std::forward<Words>(words)());
 }
 
-// Turns logs on and off: "graph_breaks,+guards,-bytecode", "all", "-all"; blanks are allowed. Returns an empty string, or what
-// is wrong with the setting (nothing is changed then). "help" changes nothing and is answered by wants_log_help().
+// Turns logs on and off: "graph_breaks,+guards,-bytecode", "all", "-all"; blanks are allowed. Returns an empty string,
+// or what is wrong with the setting (nothing is changed then). "help" changes nothing and is answered by
+// wants_log_help().
 std::string set_logs(std::string_view setting);
 void reset_logs();  // all off
 bool wants_log_help(std::string_view setting);
 std::string log_help();  // names and what they show
 
-// GRAPHLIFT_LOGS, or the names in TORCH_LOGS that are known here when the first is not set. Returns what is wrong, or nothing.
+// GRAPHLIFT_LOGS, or the names in TORCH_LOGS that are known here when the first is not set. Returns what is wrong, or
+// nothing.
 std::string set_logs_from_environment();
 
 // Called as emit(artifact: str, text: str), with the GIL. Null: stderr. Call with the GIL.

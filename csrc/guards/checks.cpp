@@ -58,7 +58,8 @@ bool ordered_keys_are(PyObject* dict, PyObject* keys) {
   if (reinterpret_cast<PyDictObject*>(dict)->ma_used != size) return false;
   Py_ssize_t position = 0;
   PyObject* key;
-  while (PyDict_Next(dict, &position, &key, nullptr))  // the iterator hashes keys: only those that are known to be harmless
+  while (PyDict_Next(dict, &position, &key,
+                     nullptr))  // the iterator hashes keys: only those that are known to be harmless
     if (!is_guardable_constant(key) && Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash) return false;
   Ref iterator = Ref::steal(PyODict_Type.tp_iter(dict));
   bool same = static_cast<bool>(iterator);
@@ -85,7 +86,8 @@ bool contains(const Check& check, Py_hash_t hash, PyObject* element) {
 }
 
 bool set_is(const Check& check, PyObject* object) {
-  if (!PyAnySet_Check(object) || PySet_GET_SIZE(object) != static_cast<Py_ssize_t>(check.details->elements.size())) return false;
+  if (!PyAnySet_Check(object) || PySet_GET_SIZE(object) != static_cast<Py_ssize_t>(check.details->elements.size()))
+    return false;
   Py_ssize_t position = 0;
   PyObject* element;
   Py_hash_t hash;
@@ -149,12 +151,18 @@ const Row& row_of(GuardKind kind) {
 
 bool suits(Operand operand, PyObject* object) {
   switch (operand) {
-    case Operand::None: return true;
-    case Operand::Type: return object && PyType_Check(object);
-    case Operand::Constant: return object && is_guardable_constant(object);
-    case Operand::Keys: return object && PyTuple_CheckExact(object);
-    case Operand::Set: return object && PyAnySet_Check(object);
-    default: return object != nullptr;
+    case Operand::None:
+      return true;
+    case Operand::Type:
+      return object && PyType_Check(object);
+    case Operand::Constant:
+      return object && is_guardable_constant(object);
+    case Operand::Keys:
+      return object && PyTuple_CheckExact(object);
+    case Operand::Set:
+      return object && PyAnySet_Check(object);
+    default:
+      return object != nullptr;
   }
 }
 

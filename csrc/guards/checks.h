@@ -23,11 +23,11 @@ struct CheckDetails {
 struct Check {
   RunCheck run;
   GuardKind kind;
-  int32_t node;         // where
-  int64_t number;       // Length, TypeVersion; the other node of SameAs and NotSameAs
-  Handle identity;      // TypeIs, Is, IsNot
-  Ref constant;         // the other kinds' operand
-  Py_hash_t hash = 0;   // HasKey, LacksKey
+  int32_t node;        // where
+  int64_t number;      // Length, TypeVersion; the other node of SameAs and NotSameAs
+  Handle identity;     // TypeIs, Is, IsNot
+  Ref constant;        // the other kinds' operand
+  Py_hash_t hash = 0;  // HasKey, LacksKey
   std::unique_ptr<CheckDetails> details;
 };
 

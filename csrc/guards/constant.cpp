@@ -51,7 +51,8 @@ std::string shortened(std::string words) {
 
 std::string describe_other(PyObject* object) {
   if (PyType_Check(object)) return cat("class ", type_name(reinterpret_cast<PyTypeObject*>(object)));
-  if (PyFunction_Check(object)) return cat("function ", utf8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname));
+  if (PyFunction_Check(object))
+    return cat("function ", utf8(reinterpret_cast<PyFunctionObject*>(object)->func_qualname));
   if (PyCFunction_Check(object)) return cat("builtin ", reinterpret_cast<PyCFunctionObject*>(object)->m_ml->ml_name);
   if (PyModule_Check(object)) {
     const char* name = PyModule_GetName(object);
@@ -89,7 +90,8 @@ bool constants_equal(PyObject* a, PyObject* b) {
 size_t constant_hash(PyObject* object) {
   if (PyTuple_CheckExact(object)) {
     size_t hash = 0x345678;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) hash = hash * 1000003 ^ constant_hash(PyTuple_GET_ITEM(object, i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      hash = hash * 1000003 ^ constant_hash(PyTuple_GET_ITEM(object, i));
     return hash;
   }
   if (PyUnicode_CheckExact(object) || PyLong_CheckExact(object) || PyBytes_CheckExact(object))

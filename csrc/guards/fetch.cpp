@@ -1,10 +1,11 @@
 // Owns: see fetch.h. One row per origin kind.
 #include "guards/fetch.h"
 
+#include <structmember.h>
+
 #include <array>
 #include <cstring>
 #include <map>
-#include <structmember.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -157,7 +158,8 @@ constexpr size_t kKinds = std::size(kTexts);
 using Rows = std::array<FetchRow, kKinds>;
 Rows make_rows() {
   Rows rows{};
-  for (size_t i = 0; i < kKinds; ++i) rows[i] = {nullptr, is_registered(static_cast<OriginKind>(i)) ? anything : nothing, kTexts[i]};
+  for (size_t i = 0; i < kKinds; ++i)
+    rows[i] = {nullptr, is_registered(static_cast<OriginKind>(i)) ? anything : nothing, kTexts[i]};
   for (const KindRow& row : kSteps) {
     rows[static_cast<size_t>(row.kind)].fetch = row.fetch;
     rows[static_cast<size_t>(row.kind)].fits = row.fits;
@@ -212,12 +214,18 @@ bool is_registered(OriginKind kind) { return kind == OriginKind::TensorGrad || k
 
 PyObject* fetch_root(const Roots& roots, OriginKind kind, int index) {
   switch (kind) {
-    case OriginKind::Local: return roots.locals ? roots.locals[index] : nullptr;
-    case OriginKind::Stack: return roots.stack ? roots.stack[index] : nullptr;
-    case OriginKind::Globals: return roots.globals;
-    case OriginKind::Builtins: return roots.builtins;
-    case OriginKind::Function: return roots.function;
-    default: return nullptr;
+    case OriginKind::Local:
+      return roots.locals ? roots.locals[index] : nullptr;
+    case OriginKind::Stack:
+      return roots.stack ? roots.stack[index] : nullptr;
+    case OriginKind::Globals:
+      return roots.globals;
+    case OriginKind::Builtins:
+      return roots.builtins;
+    case OriginKind::Function:
+      return roots.function;
+    default:
+      return nullptr;
   }
 }
 

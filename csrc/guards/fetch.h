@@ -18,7 +18,7 @@ struct Step {
 using RawFetch = PyObject* (*)(PyObject* parent, const Step& step);
 
 struct FetchRow {
-  RawFetch fetch;                // null for roots and for registered kinds
+  RawFetch fetch;                  // null for roots and for registered kinds
   bool (*fits)(PyObject* parent);  // objects that can have such a part at all
   const char* text;
 };

@@ -13,20 +13,22 @@
 namespace graphlift::guards {
 
 // GUARD(name, cost class (0 cheapest), "text; {} is the origin, [] the operand")
-#define GRAPHLIFT_GUARDS(GUARD)                                                                          \
-  GUARD(TypeIs, 0, "type({}) is []")                                                                     \
-  GUARD(Is, 0, "{} is []")               /* identity; weak where the object allows a weakref; never true again once it died */ \
-  GUARD(IsNot, 0, "{} is not []")                                                                        \
-  GUARD(Equals, 1, "{} == []")           /* same exact type and value: int, float (bitwise), str, bytes, bool, complex, tuple of those */ \
-  GUARD(Length, 1, "len({}) == []")      /* list, tuple, dict, set, by C size */                         \
-  GUARD(HasKey, 2, "[] in {}")           /* raw dict */                                                  \
-  GUARD(LacksKey, 2, "[] not in {}")                                                                     \
-  GUARD(KeysAre, 3, "list({}) == []")    /* raw dict: same keys in the same order; operand: tuple of keys, compared by identity, then as Equals does; an OrderedDict: in its own order */ \
-  GUARD(SetIs, 3, "{} == []")            /* set or frozenset of guardable constants; operand: frozenset */ \
-  GUARD(Missing, 0, "{} does not exist") /* the origin's fetch finds nothing */                          \
-  GUARD(CellEmpty, 0, "{} is empty")                                                                     \
-  GUARD(SameAs, 1, "{} is []")           /* number: the id of another origin; both are fetched */                     \
-  GUARD(NotSameAs, 1, "{} is not []")                                                                    \
+#define GRAPHLIFT_GUARDS(GUARD)                                                                                        \
+  GUARD(TypeIs, 0, "type({}) is []")                                                                                   \
+  GUARD(Is, 0, "{} is []") /* identity; weak where the object allows a weakref; never true again once it died */       \
+  GUARD(IsNot, 0, "{} is not []")                                                                                      \
+  GUARD(Equals, 1,                                                                                                     \
+        "{} == []") /* same exact type and value: int, float (bitwise), str, bytes, bool, complex, tuple of those */   \
+  GUARD(Length, 1, "len({}) == []") /* list, tuple, dict, set, by C size */                                            \
+  GUARD(HasKey, 2, "[] in {}")      /* raw dict */                                                                     \
+  GUARD(LacksKey, 2, "[] not in {}")                                                                                   \
+  GUARD(KeysAre, 3, "list({}) == []")    /* raw dict: same keys in the same order; operand: tuple of keys, compared by \
+                                            identity, then as Equals does; an OrderedDict: in its own order */         \
+  GUARD(SetIs, 3, "{} == []")            /* set or frozenset of guardable constants; operand: frozenset */             \
+  GUARD(Missing, 0, "{} does not exist") /* the origin's fetch finds nothing */                                        \
+  GUARD(CellEmpty, 0, "{} is empty")                                                                                   \
+  GUARD(SameAs, 1, "{} is []") /* number: the id of another origin; both are fetched */                                \
+  GUARD(NotSameAs, 1, "{} is not []")                                                                                  \
   GUARD(TypeVersion, 0, "type {} unchanged") /* number: tp_version_tag seen; object is a type */
 
 enum class GuardKind : uint8_t {
@@ -58,8 +60,8 @@ class GuardSet {
   void add_check(OriginId where, std::unique_ptr<LeafCheck> check);  // one per origin and dynamic type
   void add_global(std::unique_ptr<LeafCheck> check);                 // checked first, on no object
   void add_symbolic(const ir::SymGuard& guard);                      // checked last, on bound symbols
-  // An int read from outside that varies: an exact int from `lowest` up to 64 bits. Give the bound that the symbol was made
-  // with (ShapeEnv::new_symbol). A symbol that is bound twice must get the same value.
+  // An int read from outside that varies: an exact int from `lowest` up to 64 bits. Give the bound that the symbol was
+  // made with (ShapeEnv::new_symbol). A symbol that is bound twice must get the same value.
   void bind_symbol(OriginId int_object, ir::SymbolId symbol, int64_t lowest = 2);
 
   struct Entry {
@@ -81,12 +83,12 @@ class GuardSet {
 
  private:
   OriginTable origins_;
-  std::unordered_map<size_t, std::vector<size_t>> entries_by_hash_;  // indices into entries
-  std::unordered_map<OriginId, std::vector<size_t>> checks_by_origin_;    // indices into checks
+  std::unordered_map<size_t, std::vector<size_t>> entries_by_hash_;     // indices into entries
+  std::unordered_map<OriginId, std::vector<size_t>> checks_by_origin_;  // indices into checks
 };
 
-// The checker of one region: a trie over the origins that guards or fetches need, each fetched once. What it answers never
-// changes; it remembers the last hit to be quicker (guards/memo.h), under the GIL.
+// The checker of one region: a trie over the origins that guards or fetches need, each fetched once. What it answers
+// never changes; it remembers the last hit to be quicker (guards/memo.h), under the GIL.
 class GuardTree {
  public:
   // `fetches`: origins whose objects the region needs; check() delivers them in this order.
@@ -97,8 +99,8 @@ class GuardTree {
 
   size_t fetch_count() const;
   size_t symbol_count() const;
-  // True: all guards hold; `fetched` (fetch_count() slots, null before) holds new references, `symbols` the bound values.
-  // False: `fetched` is all null again.
+  // True: all guards hold; `fetched` (fetch_count() slots, null before) holds new references, `symbols` the bound
+  // values. False: `fetched` is all null again.
   bool check(const Roots& roots, PyObject** fetched, int64_t* symbols) const;
   // Words for the first guard that fails: "L['x'] size of dimension 0 is 5, not 4". Empty when all hold.
   std::string explain(const Roots& roots) const;

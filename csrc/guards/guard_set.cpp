@@ -59,9 +59,8 @@ void GuardSet::add_symbolic(const ir::SymGuard& guard) {
 }
 
 void GuardSet::bind_symbol(OriginId int_object, ir::SymbolId symbol, int64_t lowest) {
-  const bool known = std::any_of(int_symbols.begin(), int_symbols.end(), [&](const IntSymbol& one) {
-    return one.where == int_object && one.symbol == symbol;
-  });
+  const bool known = std::any_of(int_symbols.begin(), int_symbols.end(),
+                                 [&](const IntSymbol& one) { return one.where == int_object && one.symbol == symbol; });
   if (!known) int_symbols.push_back({int_object, symbol, lowest});
 }
 

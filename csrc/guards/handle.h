@@ -1,5 +1,6 @@
-// Owns: the identity of an object that a guard compares with: held by a weak reference where the object allows one, so that a
-// region keeps no module, tensor or closure alive. Must not: match a dead object, or another one at the same address.
+// Owns: the identity of an object that a guard compares with: held by a weak reference where the object allows one, so
+// that a region keeps no module, tensor or closure alive. Must not: match a dead object, or another one at the same
+// address.
 #pragma once
 
 #include "base/ref.h"

@@ -1,10 +1,11 @@
-// Owns: a shortcut for a plan's walk, made from the last one that held: the few memory words that prove that most of it would
-// find the same again, in an order in which each word is known to be readable, and what remains to be done.
-// Must not: hit where walk() would fail. A miss proves nothing; the caller walks.
+// Owns: a shortcut for a plan's walk, made from the last one that held: the few memory words that prove that most of it
+// would find the same again, in an order in which each word is known to be readable, and what remains to be done. Must
+// not: hit where walk() would fail. A miss proves nothing; the caller walks.
 //
 // A node is *pinned* when the proof shows that its object is the very object seen before, without a gap (a dict whose
-// version tag is unchanged still holds it); *same* when an object was found at the same address (it may be a new one, so its
-// type and value are looked at again); *varying* when it is fetched and checked plainly. What changes often becomes varying.
+// version tag is unchanged still holds it); *same* when an object was found at the same address (it may be a new one,
+// so its type and value are looked at again); *varying* when it is fetched and checked plainly. What changes often
+// becomes varying.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ class Memo {
  public:
   explicit Memo(const Plan& plan);
 
-  // Hit: slots() has the objects of all nodes. Fail: a guard does not hold. Globals and symbolic guards are not its business.
+  // Hit: slots() has the objects of all nodes. Fail: a guard does not hold. Globals and symbolic guards are not its
+  // business.
   Outcome run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* owned, Failure* failure);
   // Remembers a walk that held; `walked` gets the earlier slots in exchange. `learn`: what differs from before varies.
   void record(const Plan& plan, std::vector<PyObject*>* walked, bool learn);

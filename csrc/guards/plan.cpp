@@ -64,8 +64,7 @@ std::vector<bool> needed_origins(const GuardSet& guards, const std::vector<Origi
   std::vector<bool> needed(guards.origins().size(), false);
   for (const auto& entry : guards.entries) {
     mark(guards.origins(), entry.where, &needed);
-    if (applies(entry.kind) == Applies::TwoNodes)
-      mark(guards.origins(), static_cast<OriginId>(entry.number), &needed);
+    if (applies(entry.kind) == Applies::TwoNodes) mark(guards.origins(), static_cast<OriginId>(entry.number), &needed);
   }
   for (const auto& [where, check] : guards.checks) mark(guards.origins(), where, &needed);
   for (const auto& row : guards.int_symbols) mark(guards.origins(), row.where, &needed);
@@ -117,10 +116,9 @@ Node make_node(const Origin& origin, const Layout& layout, NodeDetails* details,
 
 // Sorts rows by node, then by cost, and tells each node its range.
 template <typename Row, typename Cost>
-void arrange(std::vector<Row>* rows, std::vector<Node>* nodes, int32_t Node::*begin, int32_t Node::*end, Cost cost) {
-  std::stable_sort(rows->begin(), rows->end(), [&](const Row& a, const Row& b) {
-    return a.node != b.node ? a.node < b.node : cost(a) < cost(b);
-  });
+void arrange(std::vector<Row>* rows, std::vector<Node>* nodes, int32_t Node::* begin, int32_t Node::* end, Cost cost) {
+  std::stable_sort(rows->begin(), rows->end(),
+                   [&](const Row& a, const Row& b) { return a.node != b.node ? a.node < b.node : cost(a) < cost(b); });
   size_t next = 0;
   for (size_t i = 0; i < nodes->size(); ++i) {
     (*nodes)[i].*begin = static_cast<int32_t>(next);

@@ -21,15 +21,15 @@ struct NodeDetails {
 // One origin, with what a walk touches. Its subtree is [its own number, end).
 struct Node {
   Step step;
-  RawFetch fetch = nullptr;            // null for roots and registered kinds
-  bool (*fits)(PyObject*) = nullptr;   // null when any parent fits
+  RawFetch fetch = nullptr;           // null for roots and registered kinds
+  bool (*fits)(PyObject*) = nullptr;  // null when any parent fits
   const NodeDetails* details = nullptr;
-  int32_t parent = -1;                 // comes before this node
+  int32_t parent = -1;  // comes before this node
   int32_t end = 0;
   int32_t check_begin = 0, check_end = 0;
   int32_t leaf_begin = 0, leaf_end = 0;
-  int32_t owned = -1;                  // place of the reference that a registered fetch gave
-  bool may_miss = false;               // Missing is all that is asked of it
+  int32_t owned = -1;     // place of the reference that a registered fetch gave
+  bool may_miss = false;  // Missing is all that is asked of it
 };
 
 struct Leaf {

@@ -1,5 +1,5 @@
-// Owns: see recorder.h. Order of the proof: a word is read only when words before it showed that its owner is alive and laid
-// out as before.
+// Owns: see recorder.h. Order of the proof: a word is read only when words before it showed that its owner is alive and
+// laid out as before.
 #include "guards/recorder.h"
 
 #include <algorithm>
@@ -88,10 +88,12 @@ Recorder::State Recorder::enter_by_words(const Node& node, PyObject* object) {
   PyObject* owner = memo_.slots_[static_cast<size_t>(node.parent)];
   switch (node.step.kind) {
     case OriginKind::DictItem:
-    case OriginKind::TypeAttr: return parent->contents ? State::Pinned : State::Varying;
+    case OriginKind::TypeAttr:
+      return parent->contents ? State::Pinned : State::Varying;
     case OriginKind::TupleItem:
     case OriginKind::Closure:
-    case OriginKind::ModuleDict: return parent->state == State::Pinned ? State::Pinned : State::Varying;
+    case OriginKind::ModuleDict:
+      return parent->state == State::Pinned ? State::Pinned : State::Varying;
     case OriginKind::Cell:
       if (!parent->layout) return State::Varying;
       word(&reinterpret_cast<PyCellObject*>(owner)->ob_ref, object);
@@ -101,8 +103,10 @@ Recorder::State Recorder::enter_by_words(const Node& node, PyObject* object) {
       word(&reinterpret_cast<PyFunctionObject*>(owner)->func_dict, object);
       return State::Same;
     case OriginKind::InstanceDict:
-    case OriginKind::TensorDict: return parent->layout ? enter_instance_dict(node, object) : State::Varying;
-    default: return State::Varying;
+    case OriginKind::TensorDict:
+      return parent->layout ? enter_instance_dict(node, object) : State::Varying;
+    default:
+      return State::Varying;
   }
 }
 
@@ -182,23 +186,32 @@ void Recorder::prove_contents(int32_t i) {
 bool Recorder::is_proven(const Check& check, const Known& known, PyObject* object) {
   const bool pinned = known.state == State::Pinned;
   switch (check.kind) {
-    case GuardKind::TypeIs: return known.type;
+    case GuardKind::TypeIs:
+      return known.type;
     case GuardKind::Is:
       if (!pinned && check.identity.live()) word(check.identity.live(), check.identity.address());
       return true;
-    case GuardKind::IsNot: return true;
-    case GuardKind::Equals: return pinned || object == check.constant.get();
-    case GuardKind::Length: return known.contents || (pinned && PyTuple_Check(object));
+    case GuardKind::IsNot:
+      return true;
+    case GuardKind::Equals:
+      return pinned || object == check.constant.get();
+    case GuardKind::Length:
+      return known.contents || (pinned && PyTuple_Check(object));
     case GuardKind::HasKey:
-    case GuardKind::LacksKey: return known.contents;
-    case GuardKind::KeysAre: return known.contents && !PyODict_Check(object);
-    case GuardKind::SetIs: return pinned && PyFrozenSet_CheckExact(object);
+    case GuardKind::LacksKey:
+      return known.contents;
+    case GuardKind::KeysAre:
+      return known.contents && !PyODict_Check(object);
+    case GuardKind::SetIs:
+      return pinned && PyFrozenSet_CheckExact(object);
     case GuardKind::CellEmpty:
       if (!known.layout) return false;
       word(&reinterpret_cast<PyCellObject*>(object)->ob_ref, nullptr);
       return true;
-    case GuardKind::TypeVersion: return known.contents;
-    default: return false;
+    case GuardKind::TypeVersion:
+      return known.contents;
+    default:
+      return false;
   }
 }
 

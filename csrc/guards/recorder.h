@@ -15,9 +15,9 @@ class Recorder {
   enum class State : uint8_t { Varying, Same, Pinned };
   struct Known {
     State state = State::Varying;
-    bool layout = false;       // the object's memory layout is what it was
-    bool type = false;         // its type is what it was
-    bool contents = false;     // a dict's or type's version tag is in the proof
+    bool layout = false;    // the object's memory layout is what it was
+    bool type = false;      // its type is what it was
+    bool contents = false;  // a dict's or type's version tag is in the proof
   };
 
   void visit(int32_t i);
@@ -36,7 +36,9 @@ class Recorder {
   void word(const void* address, const void* value) { word(address, reinterpret_cast<uint64_t>(value)); }
   void alive(const Handle& handle);
   void action(Memo::Op op, int32_t first, int32_t last = 0) { memo_.actions_.push_back({op, first, last}); }
-  const Known* parent_of(const Node& node) const { return node.parent < 0 ? nullptr : &known_[static_cast<size_t>(node.parent)]; }
+  const Known* parent_of(const Node& node) const {
+    return node.parent < 0 ? nullptr : &known_[static_cast<size_t>(node.parent)];
+  }
 
   const Plan& plan_;
   Memo& memo_;

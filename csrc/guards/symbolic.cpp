@@ -12,10 +12,14 @@ namespace {
 
 bool related(ir::Relation relation, int64_t left, int64_t right) {
   switch (relation) {
-    case ir::Relation::Eq: return left == right;
-    case ir::Relation::Ne: return left != right;
-    case ir::Relation::Lt: return left < right;
-    case ir::Relation::Le: return left <= right;
+    case ir::Relation::Eq:
+      return left == right;
+    case ir::Relation::Ne:
+      return left != right;
+    case ir::Relation::Lt:
+      return left < right;
+    case ir::Relation::Le:
+      return left <= right;
   }
   return false;
 }
@@ -50,9 +54,8 @@ std::string Symbolic::explain(const int64_t* symbols) const {
   guard_.right.collect(&used);
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
-  return cat(guard_.str(), " does not hold for ", join(used, ", ", [&](ir::SymbolId id) {
-               return cat(ir::Sym::symbol(id).str(), " = ", symbols[id]);
-             }));
+  return cat(guard_.str(), " does not hold for ",
+             join(used, ", ", [&](ir::SymbolId id) { return cat(ir::Sym::symbol(id).str(), " = ", symbols[id]); }));
 }
 
 }  // namespace graphlift::guards

@@ -1,4 +1,5 @@
-// Owns: GuardTree: global checks, then the objects (shortcut or walk), then the symbolic guards; delivery of what was fetched.
+// Owns: GuardTree: global checks, then the objects (shortcut or walk), then the symbolic guards; delivery of what was
+// fetched.
 #include <algorithm>
 
 #include "base/text.h"
@@ -22,10 +23,10 @@ struct GuardTree::Impl {
   Plan plan;
   size_t symbol_count;
   Ways memos;
-  std::vector<PyObject*> walked;       // slots of the last walk, unless a memo took them
-  PyObject* const* found = nullptr;    // slots of the running check
+  std::vector<PyObject*> walked;     // slots of the last walk, unless a memo took them
+  PyObject* const* found = nullptr;  // slots of the running check
   std::vector<Ref> owned;
-  Failure last;                        // the guard that failed in the check before this one
+  Failure last;  // the guard that failed in the check before this one
 };
 
 // Borrowed; null when a step finds nothing, or the path has a registered fetch.
@@ -36,7 +37,8 @@ PyObject* GuardTree::Impl::fetch_path(int32_t node, const Roots& roots) const {
   return step.parent >= 0 && !parent ? nullptr : fetch_node(step, roots, parent, nullptr);
 }
 
-// A region that did not fit the last call seldom fits the next: its failing guard is asked first. False decides nothing.
+// A region that did not fit the last call seldom fits the next: its failing guard is asked first. False decides
+// nothing.
 bool GuardTree::Impl::still_fails(const Roots& roots, int64_t* symbols) {
   const size_t index = static_cast<size_t>(last.index);
   if (last.part == Failure::Part::Check) {
@@ -89,8 +91,7 @@ bool GuardTree::check(const Roots& roots, PyObject** fetched, int64_t* symbols) 
   Impl& self = *impl_;
   const bool holds = self.run(roots, symbols);
   if (holds)
-    for (size_t i = 0; i < self.plan.fetches.size(); ++i)
-      fetched[i] = Py_NewRef(self.found[self.plan.fetches[i]]);
+    for (size_t i = 0; i < self.plan.fetches.size(); ++i) fetched[i] = Py_NewRef(self.found[self.plan.fetches[i]]);
   if (!self.owned.empty()) self.release();
   return holds;
 }

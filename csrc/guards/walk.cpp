@@ -79,16 +79,22 @@ std::string explain_failure(const Plan& plan, const Failure& failure, PyObject* 
                          slots[check.node]);
   };
   switch (failure.part) {
-    case Failure::Part::None: return "";
-    case Failure::Part::Global: return plan.globals[index]->explain(nullptr);
-    case Failure::Part::Fetch: return cat(plan.text(failure.index), " does not exist");
-    case Failure::Part::Check: return check_words(plan.checks[index]);
+    case Failure::Part::None:
+      return "";
+    case Failure::Part::Global:
+      return plan.globals[index]->explain(nullptr);
+    case Failure::Part::Fetch:
+      return cat(plan.text(failure.index), " does not exist");
+    case Failure::Part::Check:
+      return check_words(plan.checks[index]);
     case Failure::Part::Leaf: {
       const Leaf& leaf = plan.leaves[index];
       return cat(plan.text(leaf.node), " ", leaf.check->explain(slots[leaf.node]));
     }
-    case Failure::Part::Pair: return check_words(plan.checks[static_cast<size_t>(plan.pairs[index].check)]);
-    case Failure::Part::Symbolic: return plan.symbolic[index].explain(symbols);
+    case Failure::Part::Pair:
+      return check_words(plan.checks[static_cast<size_t>(plan.pairs[index].check)]);
+    case Failure::Part::Symbolic:
+      return plan.symbolic[index].explain(symbols);
   }
   return "";
 }

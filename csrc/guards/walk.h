@@ -1,5 +1,5 @@
-// Owns: the plain way to check a plan: every node fetched once, every guard run. What memo.h does quicker means the same.
-// Must not: remember anything between calls.
+// Owns: the plain way to check a plan: every node fetched once, every guard run. What memo.h does quicker means the
+// same. Must not: remember anything between calls.
 #pragma once
 
 #include "guards/plan.h"

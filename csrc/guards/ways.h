@@ -1,5 +1,5 @@
-// Owns: several memos of one plan, for code that is called with a few objects in turn (a method of many layers): which to ask,
-// and which walk to remember where. Must not: keep trying when remembering does not pay.
+// Owns: several memos of one plan, for code that is called with a few objects in turn (a method of many layers): which
+// to ask, and which walk to remember where. Must not: keep trying when remembering does not pay.
 #pragma once
 
 #include "guards/memo.h"
@@ -20,9 +20,9 @@ class Ways {
   size_t place_for_new_root(const Plan& plan);
 
   std::vector<Memo> ways_;
-  size_t limit_;            // 1: the roots are new objects at each call
+  size_t limit_;  // 1: the roots are new objects at each call
   size_t current_ = 0;
-  size_t missed_ = 0;       // the way whose roots fitted; ways_.size(): none
+  size_t missed_ = 0;  // the way whose roots fitted; ways_.size(): none
   size_t oldest_ = 0;
   size_t misses_in_row_ = 0;
   int pause_ = 0;

@@ -77,8 +77,8 @@ TEST_F(Log, Environment) {
 TEST_F(Log, LinesGoToTheEmitter) {
   Ref names = Ref::steal(PyDict_New());
   PyDict_SetItemString(names.get(), "__builtins__", PyEval_GetBuiltins());
-  Ref done = Ref::steal(PyRun_String("seen = []\ndef emit(artifact, text): seen.append((artifact, text))", Py_file_input,
-                                     names.get(), names.get()));
+  Ref done = Ref::steal(PyRun_String("seen = []\ndef emit(artifact, text): seen.append((artifact, text))",
+                                     Py_file_input, names.get(), names.get()));
   ASSERT_TRUE(done);
   set_log_emitter(PyDict_GetItemString(names.get(), "emit"));
   log(Artifact::Guards, "off");

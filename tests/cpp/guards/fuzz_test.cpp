@@ -1,5 +1,5 @@
-// Random object graphs, random guards that hold on them, random changes: the tree answers as a naive check does, guard by guard
-// through the slow fetch. Seeds are fixed; a failure names its seed.
+// Random object graphs, random guards that hold on them, random changes: the tree answers as a naive check does, guard
+// by guard through the slow fetch. Seeds are fixed; a failure names its seed.
 #include <random>
 
 #include "guards/constant.h"
@@ -100,12 +100,18 @@ class Chooser {
     guard(where, object);
     if (below(4) == 0) fetches_.push_back(where);
     if (depth == 0) return;
-    if (PyDict_Check(object)) dict(where, object, depth);
-    else if (PyList_CheckExact(object)) items(where, object, OriginKind::ListItem, depth);
-    else if (PyTuple_CheckExact(object)) items(where, object, OriginKind::TupleItem, depth);
-    else if (PyFunction_Check(object)) step(where, object, OriginKind::Closure, nullptr, depth);
-    else if (PyCell_Check(object)) step(where, object, OriginKind::Cell, nullptr, depth);
-    else if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) instance(where, object, depth);
+    if (PyDict_Check(object))
+      dict(where, object, depth);
+    else if (PyList_CheckExact(object))
+      items(where, object, OriginKind::ListItem, depth);
+    else if (PyTuple_CheckExact(object))
+      items(where, object, OriginKind::TupleItem, depth);
+    else if (PyFunction_Check(object))
+      step(where, object, OriginKind::Closure, nullptr, depth);
+    else if (PyCell_Check(object))
+      step(where, object, OriginKind::Cell, nullptr, depth);
+    else if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE)
+      instance(where, object, depth);
   }
 
   void relate() {
@@ -127,8 +133,10 @@ class Chooser {
     OriginTable one;
     const OriginId there = one.child(one.root(OriginKind::Local), kind, key, index);
     Ref found = one.fetch(there, roots);
-    if (found) explore(id, found.get(), depth - 1);
-    else if (below(2)) missing(where, id, object);
+    if (found)
+      explore(id, found.get(), depth - 1);
+    else if (below(2))
+      missing(where, id, object);
   }
 
   // A part can only be called missing in an object that could have it.
@@ -153,7 +161,8 @@ class Chooser {
     if (!below(3)) guards_.add(where, GuardKind::KeysAre, keys.get());
     for (const char* name : {"x", "y", "z"}) {
       Ref key = text_object(name);
-      if (!below(3)) guards_.add(where, PyDict_Contains(object, key.get()) ? GuardKind::HasKey : GuardKind::LacksKey, key.get());
+      if (!below(3))
+        guards_.add(where, PyDict_Contains(object, key.get()) ? GuardKind::HasKey : GuardKind::LacksKey, key.get());
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
       if (below(4)) step(where, object, OriginKind::DictItem, PyTuple_GET_ITEM(keys.get(), i), depth);
@@ -168,8 +177,10 @@ class Chooser {
   void instance(OriginId where, PyObject* object, int depth) {
     Ref left = Ref::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "left"));
     PyErr_Clear();
-    if (left) step(where, object, OriginKind::Slot, left.get(), depth);
-    else step(where, object, OriginKind::InstanceDict, nullptr, depth);
+    if (left)
+      step(where, object, OriginKind::Slot, left.get(), depth);
+    else
+      step(where, object, OriginKind::InstanceDict, nullptr, depth);
     if (below(3)) return;
     const OriginId type = guards_.origins().child(where, OriginKind::TypeOf);
     PyObject* shared = PyDict_Check(object) ? nullptr : reinterpret_cast<PyObject*>(Py_TYPE(object));
@@ -192,9 +203,12 @@ bool naive_holds(const GuardSet& guards, const GuardSet::Entry& entry, const Roo
   if (!object) return false;
   const bool is_dict = PyDict_Check(object.get());
   switch (entry.kind) {
-    case GuardKind::TypeIs: return reinterpret_cast<PyObject*>(Py_TYPE(object.get())) == operand;
-    case GuardKind::Is: return object.get() == operand;
-    case GuardKind::IsNot: return object.get() != operand;
+    case GuardKind::TypeIs:
+      return reinterpret_cast<PyObject*>(Py_TYPE(object.get())) == operand;
+    case GuardKind::Is:
+      return object.get() == operand;
+    case GuardKind::IsNot:
+      return object.get() != operand;
     case GuardKind::Equals: {
       if (Py_TYPE(object.get()) != Py_TYPE(operand)) return false;
       Ref a = Ref::steal(PyObject_Repr(object.get())), b = Ref::steal(PyObject_Repr(operand));
@@ -205,8 +219,10 @@ bool naive_holds(const GuardSet& guards, const GuardSet::Entry& entry, const Roo
       PyErr_Clear();
       return size == entry.number && !PyUnicode_Check(object.get()) && !PyBytes_Check(object.get());
     }
-    case GuardKind::HasKey: return is_dict && PyDict_Contains(object.get(), operand) == 1;
-    case GuardKind::LacksKey: return is_dict && PyDict_Contains(object.get(), operand) == 0;
+    case GuardKind::HasKey:
+      return is_dict && PyDict_Contains(object.get(), operand) == 1;
+    case GuardKind::LacksKey:
+      return is_dict && PyDict_Contains(object.get(), operand) == 0;
     case GuardKind::KeysAre: {
       Ref keys = is_dict ? Ref::steal(PySequence_Tuple(object.get())) : Ref();
       return keys && PyObject_RichCompareBool(keys.get(), operand, Py_EQ) == 1;
@@ -216,8 +232,11 @@ bool naive_holds(const GuardSet& guards, const GuardSet::Entry& entry, const Roo
       Ref other = guards.origins().fetch(static_cast<OriginId>(entry.number), roots);
       return other && (other.get() == object.get()) == (entry.kind == GuardKind::SameAs);
     }
-    case GuardKind::CellEmpty: return PyCell_Check(object.get()) && !PyCell_GET(object.get());
-    default: ADD_FAILURE() << "no naive form"; return false;
+    case GuardKind::CellEmpty:
+      return PyCell_Check(object.get()) && !PyCell_GET(object.get());
+    default:
+      ADD_FAILURE() << "no naive form";
+      return false;
   }
 }
 
@@ -246,8 +265,7 @@ class Trial {
   Trial(Scene* scene, std::mt19937* random) : scene_(*scene) {
     const Roots now = roots();
     Chooser chooser(&guards_, &fetches_, random, (*random)() % 2 == 0);
-    for (int i = 0; i < 3; ++i)
-      chooser.explore(guards_.origins().root(OriginKind::Local, i), now.locals[i], 6);
+    for (int i = 0; i < 3; ++i) chooser.explore(guards_.origins().root(OriginKind::Local, i), now.locals[i], 6);
     chooser.relate();
     tree_ = std::make_unique<Checked>(copy_of(guards_), fetches_);
   }

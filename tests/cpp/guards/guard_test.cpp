@@ -33,11 +33,11 @@ empty_cell = hollow()
 
 struct Case {
   GuardKind kind;
-  const char* where;     // a name of the scene, fetched as local 0
-  const char* operand;   // Python expression
+  const char* where;    // a name of the scene, fetched as local 0
+  const char* operand;  // Python expression
   int64_t number;
-  const char* change;    // after this the guard fails
-  const char* failure;   // and this is what explain says
+  const char* change;   // after this the guard fails
+  const char* failure;  // and this is what explain says
   const char* text;
 };
 
@@ -47,7 +47,8 @@ const Case kCases[] = {
     {GuardKind::TypeIs, "a", "A", 0, "a.__class__ = B", "type(L[0]) is class B, not class A", "type(L[0]) is class A"},
     {GuardKind::TypeIs, "listed", "list", 0, "listed = (1, 2)", "type(L[0]) is class tuple, not class list",
      "type(L[0]) is class list"},
-    {GuardKind::TypeIs, "one", "int", 0, "one = True", "type(L[0]) is class bool, not class int", "type(L[0]) is class int"},
+    {GuardKind::TypeIs, "one", "int", 0, "one = True", "type(L[0]) is class bool, not class int",
+     "type(L[0]) is class int"},
     {GuardKind::Is, "f", "f", 0, "h = f; f = g", "L[0] is function g, not function f", "L[0] is function f"},
     {GuardKind::Is, "f", "f", 0, "def f(): pass", "L[0] is another function f, not function f", "L[0] is function f"},
     {GuardKind::Is, "a", "a", 0, "b = a; a = A()", "L[0] is another <A object>, not <A object>", "L[0] is <A object>"},
@@ -74,12 +75,13 @@ const Case kCases[] = {
     {GuardKind::LacksKey, "mapping", "A", 0, "mapping[A] = 0", "class A is in L[0]", "class A not in L[0]"},
     {GuardKind::KeysAre, "mapping", "('x', 2)", 0, "mapping['x'] = mapping.pop('x')",
      "list(L[0]) is (2, 'x'), not ('x', 2)", "list(L[0]) == ('x', 2)"},
-    {GuardKind::KeysAre, "mapping", "('x', 2)", 0, "mapping = {'x': 1, 2.0: 0}", "list(L[0]) is ('x', 2.0), not ('x', 2)",
-     "list(L[0]) == ('x', 2)"},
-    {GuardKind::KeysAre, "ordered", "('p', 'q')", 0, "ordered.move_to_end('p')", "list(L[0]) is another ('p', 'q'), not ('p', 'q')",
-     "list(L[0]) == ('p', 'q')"},
+    {GuardKind::KeysAre, "mapping", "('x', 2)", 0, "mapping = {'x': 1, 2.0: 0}",
+     "list(L[0]) is ('x', 2.0), not ('x', 2)", "list(L[0]) == ('x', 2)"},
+    {GuardKind::KeysAre, "ordered", "('p', 'q')", 0, "ordered.move_to_end('p')",
+     "list(L[0]) is another ('p', 'q'), not ('p', 'q')", "list(L[0]) == ('p', 'q')"},
     {GuardKind::SetIs, "chosen", "frozenset({1, 'a', None})", 0, "chosen.add(2)", nullptr, nullptr},
-    {GuardKind::SetIs, "chosen", "frozenset({1, 'a', None})", 0, "chosen.remove(1); chosen.add(True)", nullptr, nullptr},
+    {GuardKind::SetIs, "chosen", "frozenset({1, 'a', None})", 0, "chosen.remove(1); chosen.add(True)", nullptr,
+     nullptr},
     {GuardKind::SetIs, "frozen", "frozenset({1, 'a', None})", 0, "frozen = frozenset({1, 'a', A})", nullptr, nullptr},
     {GuardKind::CellEmpty, "empty_cell", "", 0, "empty_cell.cell_contents = 1", "L[0] is not empty", "L[0] is empty"},
 };
@@ -192,8 +194,8 @@ TEST(Guards, TypeAttributesAreLookedUpAfterOtherChanges) {
   Scene scene("class A:\n  def f(self): pass\nf = A.f");
   GuardSet guards;
   OriginTable& origins = guards.origins();
-  const OriginId attribute = origins.child(origins.root(OriginKind::Constant, 0, scene.at("A")), OriginKind::TypeAttr,
-                                           text_object("f").get());
+  const OriginId attribute =
+      origins.child(origins.root(OriginKind::Constant, 0, scene.at("A")), OriginKind::TypeAttr, text_object("f").get());
   guards.add(attribute, GuardKind::Is, scene.at("f"));
   Checked tree(std::move(guards));
   EXPECT_TRUE(tree.holds(scene.roots({})));
@@ -224,8 +226,9 @@ TEST(Guards, ADeadObjectNeverMatchesAgain) {
 }
 
 TEST(Guards, TheTreeKeepsModulesAndClassesAlive_Not) {
-  Scene scene("import weakref\nclass A: pass\nclass M: pass\na = A(); seen = []\n"
-              "a.m = M(); weakref.finalize(a.m, seen.append, 'm'); weakref.finalize(A, seen.append, 'A')");
+  Scene scene(
+      "import weakref\nclass A: pass\nclass M: pass\na = A(); seen = []\n"
+      "a.m = M(); weakref.finalize(a.m, seen.append, 'm'); weakref.finalize(A, seen.append, 'A')");
   GuardSet guards;
   OriginTable& origins = guards.origins();
   guards.add(origins.root(OriginKind::Local), GuardKind::TypeIs, scene.at("A"));

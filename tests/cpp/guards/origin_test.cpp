@@ -41,8 +41,8 @@ hollow = types.CellType()
 
 struct Case {
   OriginKind kind;
-  const char* owner;     // the local that the step starts from; "": a root
-  const char* key;       // Python expression; "" for none
+  const char* owner;  // the local that the step starts from; "": a root
+  const char* key;    // Python expression; "" for none
   int index;
   const char* expected;  // Python expression; "" when nothing is there
   const char* text;
@@ -178,7 +178,8 @@ TEST(Origins, KeysThatAreEqualButDifferentAreDifferentSteps) {
   const OriginId root = origins.root(OriginKind::Local);
   Ref one = Ref::steal(PyLong_FromLong(1)), real = Ref::steal(PyFloat_FromDouble(1.0));
   EXPECT_NE(origins.child(root, OriginKind::DictItem, one.get()), origins.child(root, OriginKind::DictItem, Py_True));
-  EXPECT_NE(origins.child(root, OriginKind::DictItem, one.get()), origins.child(root, OriginKind::DictItem, real.get()));
+  EXPECT_NE(origins.child(root, OriginKind::DictItem, one.get()),
+            origins.child(root, OriginKind::DictItem, real.get()));
 }
 
 TEST(Origins, LocalsHaveTheirNames) {
@@ -192,7 +193,8 @@ TEST(Origins, LocalsHaveTheirNames) {
   EXPECT_EQ(origins.text(origins.child(dict, OriginKind::DictItem, key.get()), code), "L['second'].__dict__['lin']");
 }
 
-// A key whose __eq__ is Python code and whose hash is that of the wanted key: not found, not certainly absent, not called.
+// A key whose __eq__ is Python code and whose hash is that of the wanted key: not found, not certainly absent, not
+// called.
 TEST(Origins, NoPythonCodeCompares) {
   Scene scene(R"(
 calls = []

@@ -1,5 +1,5 @@
-// Owns: what the tests of guards share: objects made by Python source, a frame's roots, and a set of guards with its tree.
-// Must not: know a single guard or origin kind.
+// Owns: what the tests of guards share: objects made by Python source, a frame's roots, and a set of guards with its
+// tree. Must not: know a single guard or origin kind.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The tree as a whole: order, leaf checks, symbols, fetches, allocation, and that its shortcut never outlives what it saw.
+// The tree as a whole: order, leaf checks, symbols, fetches, allocation, and that its shortcut never outlives what it
+// saw.
 #include <cstdlib>
 
 #include "guards/scene.h"
@@ -130,8 +131,8 @@ std::vector<OriginId> guard_module(GuardSet* guards, OriginId where, PyObject* m
   guards->add(below, GuardKind::KeysAre, keys.get());
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) {
     PyObject* key = PyTuple_GET_ITEM(keys.get(), i);
-    for (OriginId id : guard_module(guards, origins.child(below, OriginKind::DictItem, key),
-                                    PyDict_GetItem(modules.get(), key)))
+    for (OriginId id :
+         guard_module(guards, origins.child(below, OriginKind::DictItem, key), PyDict_GetItem(modules.get(), key)))
       parameters.push_back(id);
   }
   return parameters;
@@ -223,7 +224,8 @@ TEST(Tree, AFailedCheckDeliversNothing) {
   EXPECT_EQ(fetched, nullptr);
 }
 
-// --- allocation: Python's allocators and operator new are counted ------------------------------------------------------
+// --- allocation: Python's allocators and operator new are counted
+// ------------------------------------------------------
 
 struct Counting {
   PyMemAllocatorEx saved[3];

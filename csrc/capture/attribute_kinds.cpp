@@ -198,7 +198,12 @@ Ref known_getset(Capture& capture, PyObject* descriptor, PyObject* object, PyObj
 Ref known_descriptor_get(Capture& capture, PyObject* descriptor, PyObject* object, PyTypeObject* type, PyObject* name) {
   // functools.partial and C callables that don't bind; classes used as attributes.
   if (PyType_Check(descriptor)) return Ref::borrow(descriptor);
-  (void)object, (void)type;
+  (void)type;
+  if (std::string(Py_TYPE(descriptor)->tp_name) == "_collections._tuplegetter") {  // a field of a namedtuple
+    Ref seen = object ? for_c_code(capture, object) : Ref::borrow(descriptor);
+    if (!seen || !object) return seen;
+    return Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, seen.get(), nullptr));
+  }
   return break_here(capture, "unsupported_attribute",
                     std::string(PyUnicode_AsUTF8(name)) + " (a " + Py_TYPE(descriptor)->tp_name + ")");
 }

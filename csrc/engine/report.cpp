@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "cpython/hook.h"
 
 namespace graphlift::engine {
 
@@ -78,7 +79,10 @@ bool strict() {
 
 bool explaining() { return static_cast<bool>(events()); }
 
-void raise_graph_break(const std::string& words) { PyErr_SetString(class_named("GraphBreakError"), words.c_str()); }
+void raise_graph_break(const std::string& words) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+  PyErr_SetString(class_named("GraphBreakError"), words.c_str());
+}
 
 void explain_start() { events() = Ref::steal(PyList_New(0)); }
 
@@ -89,6 +93,8 @@ Ref explain_stop() {
 }
 
 void report_region(PyCodeObject* code, const Region& region, const capture::Captured& facts) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+
   const std::string at = place(code, region.begin_unit);
   const std::string name = PyUnicode_AsUTF8(code->co_name);
   if (region.guards)
@@ -112,6 +118,8 @@ void report_region(PyCodeObject* code, const Region& region, const capture::Capt
 }
 
 void report_break(PyCodeObject* code, const Region& region) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+
   if (!region.reason) return;
   const capture::Break& why = *region.reason;
   const std::string id = why.row->id;
@@ -137,6 +145,8 @@ std::map<std::string, uint64_t>& break_counts() {
 }
 
 void report_recompile(PyCodeObject* code, int unit, const std::vector<std::string>& reasons) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+
   ++counters().recompiles;
   const std::string name = PyUnicode_AsUTF8(code->co_name);
   std::string words = "Recompiling " + name + " at " + place(code, unit);
@@ -146,6 +156,8 @@ void report_recompile(PyCodeObject* code, int unit, const std::vector<std::strin
 }
 
 void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+
   ++counters().given_up;
   const std::string name = PyUnicode_AsUTF8(code->co_name);
   const std::string words = "graphlift runs " + name + " (" + place(code, 0) +
@@ -157,6 +169,8 @@ void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reas
 }
 
 bool report_internal_error(PyCodeObject* code, const std::string& words) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+
   ++counters().internal_errors;
   const std::string name = code ? PyUnicode_AsUTF8(code->co_name) : "?";
   const std::string message = "graphlift met an internal error in " + name + ": " + words;

@@ -118,6 +118,14 @@ Ref call_bound_c_method(Capture& capture, PyObject* callable, PyObject* const* a
   return call(capture, descriptor, all.values.data(), nargs + 1, kwnames);
 }
 
+// Methods of `object` that look into the instance behind the guards' back.
+bool reads_instance(PyObject* descriptor) {
+  PyObject* name = PyDescr_NAME(descriptor);
+  for (const char* harmless : {"__init__", "__new__", "__eq__", "__ne__", "__init_subclass__", "__subclasshook__"})
+    if (PyUnicode_CompareWithASCIIString(name, harmless) == 0) return false;
+  return true;
+}
+
 Ref call_c(Capture& capture, const CallArgs& c) {
   if (const CallableRow* row = find_callable(c.callable)) {
     if (row->rule) return row->rule(capture, c);
@@ -128,6 +136,8 @@ Ref call_c(Capture& capture, const CallArgs& c) {
   if (torch_layer::is_tensor_function(c.callable)) return call_tensor_function(capture, c);
   if (descriptor) {
     PyTypeObject* of = PyDescr_TYPE(c.callable);
+    if (of == &PyBaseObject_Type && c.nargs > 0 && capture.is_outside(c.args[0]) && reads_instance(c.callable))
+      return break_here(capture, "unknown_callable", describe(c.callable) + " on an object from outside");
     if (is_pure_type(of)) return run_prepared(capture, c, kPure);
     if (is_container_type(of)) return run_prepared(capture, c, kShallow | kMutates);
     if (c.nargs > 0 && !capture.is_outside(c.args[0]) && is_known_fresh_type(of))

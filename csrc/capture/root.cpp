@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -139,6 +140,7 @@ class Attempt {
   bool classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop, std::optional<Break>* reason);
   bool take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                      std::optional<Break>* reason);
+  void tell_memories_apart(const std::vector<torch_layer::InputPlan>& inputs);
   bool finish(SnapshotResult& snapshot, Captured* out, std::optional<Break>* reason);
   Break make_break(const char* id, std::string detail) {
     return Break{find_break(id), std::move(detail), capture_.user_stack()};
@@ -214,6 +216,28 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
   return true;
 }
 
+// A tensor that is written to must not share its memory with another input, as it did not here.
+void Attempt::tell_memories_apart(const std::vector<torch_layer::InputPlan>& inputs) {
+  std::vector<std::optional<ir::Sym>> memory(inputs.size());
+  auto symbol_of = [&](size_t primal) {
+    if (memory[primal]) return *memory[primal];
+    PyObject* stand_in = nullptr;
+    for (const auto& [tensor, fake] : capture_.stand_ins)
+      if (capture_.tracer->primal_of(fake.get()) == static_cast<int>(primal)) stand_in = tensor;
+    GL_CHECK(stand_in, "a primal without a tensor");
+    memory[primal] = capture_.shapes.new_symbol(torch_layer::memory_of(stand_in), "m" + std::to_string(primal),
+                                                std::numeric_limits<int64_t>::min() / 4);
+    std::vector<ir::SymbolId> ids;
+    memory[primal]->collect(&ids);
+    capture_.guards.add_check(capture_.primal_origins[primal], torch_layer::memory_check(ids.front()));
+    return *memory[primal];
+  };
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t j = 0; inputs[i].mutated_data && j < inputs.size(); ++j)
+      if (i != j && (j > i || !inputs[j].mutated_data))
+        capture_.guards.add_symbolic(ir::SymGuard{ir::Relation::Ne, symbol_of(i), symbol_of(j)});
+}
+
 bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>* reason) {
   out->graph_calls = capture_.tracer->call_count();
   finished_ = true;
@@ -227,8 +251,10 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
     return false;
   }
   bool mutates = false;
-  for (const torch_layer::InputPlan& input : traced->inputs) mutates |= input.mutated_data || input.mutated_metadata;
+  const std::vector<torch_layer::InputPlan> inputs = traced->inputs;
+  for (const torch_layer::InputPlan& input : inputs) mutates |= input.mutated_data || input.mutated_metadata;
   if (!result.tensor_outputs.empty() || mutates) out->traced = std::move(*traced);
+  if (mutates) tell_memories_apart(inputs);
   for (const ir::SymGuard& guard : capture_.shapes.guards()) capture_.guards.add_symbolic(guard);
   out->primals = capture_.primal_origins.size();
   out->recipe = std::move(result.recipe);

@@ -1,6 +1,6 @@
-// Owns: mutation and views as pure calls. A write to a view is carried to its base by the inverse of the view operation; other
-// views of the same memory are made again when they are read next (Recorder::refresh).
-// Must not: decide what a written input means for the caller (finish.cpp).
+// Owns: mutation and views as pure calls. A write to a view is carried to its base by the inverse of the view
+// operation; other views of the same memory are made again when they are read next (Recorder::refresh). Must not:
+// decide what a written input means for the caller (finish.cpp).
 #include <ATen/core/Formatting.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/Exception.h>
@@ -176,7 +176,8 @@ ir::ArgList slice_args(int64_t dim, const ir::Sym& start, const ir::Sym& length)
 }
 
 // Steps that make each result of a multi-result view operation alone.
-std::vector<ViewStep> split_steps(Recorder& recorder, std::string_view op, const ir::ArgList& args, const Types& types) {
+std::vector<ViewStep> split_steps(Recorder& recorder, std::string_view op, const ir::ArgList& args,
+                                  const Types& types) {
   std::vector<ViewStep> steps;
   bool unbind = op == "aten::unbind.int";
   int64_t dim = recorder.shapes().specialize(*args[unbind ? 1 : 2].sym());
@@ -207,8 +208,8 @@ ir::ValueRef Recorder::scatter(const Slot& slot, ir::ValueRef parent, ir::ValueR
 ir::ValueRef Recorder::fit(const ir::TensorType& target, ir::ValueRef old, ir::ValueRef value) {
   const ir::TensorType& type = graph_->type(value);
   auto cast_from = to_torch(type.dtype), cast_to = to_torch(target.dtype);
-  TORCH_CHECK(c10::canCast(cast_from, cast_to), "result type ", cast_from,
-              " can't be cast to the desired output type ", cast_to);
+  TORCH_CHECK(c10::canCast(cast_from, cast_to), "result type ", cast_from, " can't be cast to the desired output type ",
+              cast_to);
   bool same_sizes = type.rank() == target.rank();
   for (int d = 0; same_sizes && d < type.rank(); ++d)
     same_sizes = shapes_->guard(ir::Relation::Eq, type.sizes[d], target.sizes[d]);
@@ -300,8 +301,8 @@ void push_mutating_results(Recorder& recorder, const c10::FunctionSchema& schema
   }
 }
 
-// Random operators fill memory in its own order: the dimensions of a dense, permuted target from outer to inner; nothing when
-// they are in that order already.
+// Random operators fill memory in its own order: the dimensions of a dense, permuted target from outer to inner;
+// nothing when they are in that order already.
 std::vector<int64_t> memory_order(const ir::ShapeEnv& shapes, const ir::TensorType& type) {
   std::vector<int64_t> order(static_cast<size_t>(type.rank()));
   std::iota(order.begin(), order.end(), 0);
@@ -342,10 +343,25 @@ ir::ValueRef Recorder::draw_in_memory_order(const c10::OperatorHandle& functiona
   return add_simple("aten::permute.default", {ir::ValueRef{node, 0}, order_arg(back)}, std::move(unpacked));
 }
 
+// t_() and the like: the tensor becomes a view of what it was.
+void Recorder::change_view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
+  auto arguments = torch::jit::last(stack, handle.schema().arguments().size());
+  at::Tensor self = arguments[0].toTensor();
+  FakeImpl* impl = fake_impl(self);
+  if (!impl) break_now("unsupported_tensor", "one whose sizes " + handle.schema().name() + " changes");
+  torch::jit::Stack pure_arguments;
+  for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);
+  view(*info.functional, op_info(*info.functional), pure_arguments);
+  impl->set_slot(fake_impl(pure_arguments.back().toTensor())->slot());
+  torch::jit::drop(stack, handle.schema().arguments().size());
+  stack.emplace_back(std::move(self));
+}
+
 void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   const auto& schema = handle.schema();
   auto arguments = torch::jit::last(stack, schema.arguments().size());
   if (!info.functional) break_now("unsupported_tensor", "one that " + schema.name() + " writes to");
+  if (info.changes_view) return change_view(handle, info, stack);
   std::vector<at::Tensor> targets = written_tensors(info, arguments);
   for (const at::Tensor& target : targets) {
     if (!fake_storage(target)) break_now("unsupported_tensor", "one from outside that " + schema.name() + " writes to");
@@ -353,8 +369,8 @@ void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, tor
   }
   torch::jit::Stack pure_arguments;
   for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);
-  const std::vector<int64_t> order = info.random && targets.size() == 1 ? memory_order(*shapes_, slot_of(targets[0])->type)
-                                                                        : std::vector<int64_t>();
+  const std::vector<int64_t> order =
+      info.random && targets.size() == 1 ? memory_order(*shapes_, slot_of(targets[0])->type) : std::vector<int64_t>();
   if (!order.empty() && pure_arguments[0].isTensor() && pure_arguments[0].toTensor().is_same(targets[0])) {
     ir::ValueRef value = draw_in_memory_order(*info.functional, pure_arguments, order);
     auto slot = slot_of(targets[0]);

@@ -94,6 +94,32 @@ Ref fetch_dict(PyObject* tensor, const guards::Origin&) {
 
 }  // namespace
 
+int64_t memory_of(PyObject* tensor) {
+  return static_cast<int64_t>(reinterpret_cast<intptr_t>(THPVariable_Unpack(tensor).storage().unsafeGetStorageImpl()));
+}
+
+namespace {
+
+class MemoryCheck final : public guards::LeafCheck {
+ public:
+  explicit MemoryCheck(ir::SymbolId symbol) : symbol_(symbol) {}
+  bool check(PyObject* object, int64_t* symbols) const override {
+    if (!is_tensor(object)) return false;
+    symbols[symbol_] = memory_of(object);
+    return true;
+  }
+  std::string text(const std::string& origin) const override { return "memory of " + origin + " is told from others"; }
+  std::string explain(PyObject*) const override { return "is no tensor"; }
+  int cost() const override { return 5; }
+
+ private:
+  ir::SymbolId symbol_;
+};
+
+}  // namespace
+
+std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol) { return std::make_unique<MemoryCheck>(symbol); }
+
 void register_fetches() {
   guards::register_fetch(guards::OriginKind::TensorGrad, fetch_grad);
   guards::register_fetch(guards::OriginKind::TensorDict, fetch_dict);

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/ref.h"
+#include "guards/guard.h"
+#include "ir/sym.h"
 
 namespace graphlift::torch_layer {
 
@@ -24,6 +27,10 @@ bool is_known_base(PyTypeObject* type);  // C bases of torch's Python classes th
 bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes);
 // A torch.SymInt/SymFloat/SymBool of ours becomes its value, guarded. Null with a Python error.
 Ref specialize(PyObject* symbolic);
+
+// Binds the symbol to the address of the tensor's memory, so that guards can tell memories apart.
+std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol);
+int64_t memory_of(PyObject* tensor);
 
 // mark_dynamic / mark_static as the user set them on a tensor.
 struct Marks {

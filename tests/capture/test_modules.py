@@ -56,7 +56,10 @@ MODULES = {
         lambda: nn.TransformerEncoderLayer(16, 2, 32, batch_first=True),
         lambda: (torch.randn(2, 5, 16),),
     ),
-    "group_norm": (lambda: nn.Sequential(nn.Conv1d(4, 8, 3), nn.GroupNorm(2, 8), nn.SiLU()), lambda: (torch.randn(2, 4, 9),)),
+    "group_norm": (
+        lambda: nn.Sequential(nn.Conv1d(4, 8, 3), nn.GroupNorm(2, 8), nn.SiLU()),
+        lambda: (torch.randn(2, 4, 9),),
+    ),
     "dropout": (lambda: nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)), lambda: (torch.randn(4, 8),)),
 }
 

@@ -136,7 +136,18 @@ def formatted(x):
     return x + 1, f"{x.shape[0]:>3} {tuple(x.shape)} {'a'!r} {1.5:.2f} {x.dtype} {x.device}"
 
 
-PROGRAMS = [closures, comprehension, generator, exceptions, contexts, objects, collections_of, matching, in_place, formatted]
+PROGRAMS = [
+    closures,
+    comprehension,
+    generator,
+    exceptions,
+    contexts,
+    objects,
+    collections_of,
+    matching,
+    in_place,
+    formatted,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -257,4 +268,38 @@ def test_guards(change):
 
 
 def test_random_numbers_follow_the_seed():
-    check(lambda x: (torch.rand_like(x) * x, torch.nn.functional.dropout(x, 0.5)), lambda: (vector(*range(20)),), graphs=1)
+    check(
+        lambda x: (torch.rand_like(x) * x, torch.nn.functional.dropout(x, 0.5)), lambda: (vector(*range(20)),), graphs=1
+    )
+
+
+def test_memory_that_a_written_input_shares_is_seen():
+    def f(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled = graphlift.compile(f)
+    assert compiled(torch.ones(2), torch.ones(2)).tolist() == [2, 2]
+    both = torch.ones(2)
+    assert compiled(both, both).tolist() == [4, 4]
+    both = torch.ones(2)
+    assert compiled(both[:2], both.view(2)).tolist() == [4, 4]
+    assert compiled(torch.ones(2), torch.ones(2)).tolist() == [2, 2]
+
+
+def test_deepcopy_of_an_object_from_outside():
+    import copy
+
+    class Box:
+        def __init__(self):
+            self.items = [1]
+
+    def f(x, box):
+        other = copy.deepcopy(box)
+        other.items.append(2)
+        return x * len(other.items) + len(box.items)
+
+    compiled, box = graphlift.compile(f), Box()
+    assert compiled(torch.ones(1), box).item() == 3
+    box.items.append(5)
+    assert compiled(torch.ones(1), box).item() == 5

@@ -2,7 +2,7 @@
 
     python bench/capture_time.py [--no-peer]
 
-The model is a 6-layer TransformerEncoder; a figure is the first call behind a reset, milliseconds, second one in the process.
+The model is a 6-layer TransformerEncoder; a figure is the first call behind a reset, in milliseconds.
 """
 
 import argparse

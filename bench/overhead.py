@@ -2,7 +2,7 @@
 
     python bench/overhead.py [--no-peer]
 
-Prints microseconds per call (best of several batches) and the ratio to eager. Nothing is computed of note: tensors are tiny.
+Prints microseconds per call (best of several batches) and the ratio to eager. The tensors are tiny: it is overhead.
 """
 
 import argparse

@@ -19,12 +19,24 @@ PyObject* lookup(Capture& capture, PyTypeObject* type, const char* name) {
   return key ? capture.type_lookup(type, key.get()) : nullptr;
 }
 
+// The class that gives `value` for the name: `type`, or for what super() found, the base that has it.
+PyTypeObject* owner_of(PyTypeObject* type, PyObject* name, PyObject* value) {
+  if (_PyType_Lookup(type, name) == value) return type;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    auto* base = reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i));
+    PyObject* own = cpython_type_dict(base);
+    if (own && PyDict_GetItemWithError(own, name) == value) return base;
+  }
+  return type;
+}
+
 // A value found on a type: what capture sees of it.
 Ref admit_type_value(Capture& capture, PyTypeObject* type, PyObject* name, PyObject* value) {
   if (capture.is_outside(value) || is_value_constant(value) || is_identity_constant(value)) return Ref::borrow(value);
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || capture.fresh_types.count(reinterpret_cast<PyObject*>(type)))
     return Ref::borrow(value);
-  const OriginId of_type = capture.origins().root(OriginKind::Constant, 0, reinterpret_cast<PyObject*>(type));
+  PyTypeObject* owner = owner_of(type, name, value);
+  const OriginId of_type = capture.origins().root(OriginKind::Constant, 0, reinterpret_cast<PyObject*>(owner));
   return capture.admit(value, capture.origins().child(of_type, OriginKind::TypeAttr, name));
 }
 

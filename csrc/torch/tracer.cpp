@@ -1,7 +1,6 @@
 // Owns: primals: stand-ins for outside tensors and ints, and what is guarded about them.
 // Must not: record calls (recorder.cpp) or finish a recording (finish.cpp).
 #include <c10/core/InferenceMode.h>
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <string>
 
-#include "base/error.h"
 #include "torch/autograd_node.h"
 #include "torch/convert.h"
 #include "torch/sym_node.h"
@@ -49,12 +47,22 @@ std::string unsupported(PyObject* object, const at::Tensor& real) {
 
 }  // namespace
 
-bool is_tensor(PyObject* object) { return THPVariable_Check(object); }
+namespace {
+
+// By the type alone: isinstance() would ask an object's own __class__, which may be Python code.
+bool derives(PyObject* object, PyObject* type) {
+  return type && PyType_IsSubtype(Py_TYPE(object), reinterpret_cast<PyTypeObject*>(type));
+}
+
+}  // namespace
+
+bool is_tensor(PyObject* object) { return derives(object, THPVariableClass); }
 
 bool is_stand_in(PyObject* object) { return is_tensor(object) && fake_storage(THPVariable_Unpack(object)); }
 
 bool is_sym_scalar(PyObject* object) {
-  return torch::is_symint(object) || torch::is_symfloat(object) || torch::is_symbool(object);
+  return derives(object, torch::get_symint_class().ptr()) || derives(object, torch::get_symfloat_class().ptr()) ||
+         derives(object, torch::get_symbool_class().ptr());
 }
 
 bool is_plain_tensor_class(PyObject* object) {
@@ -108,6 +116,7 @@ at::Tensor TracerImpl::make_stand_in(const at::Tensor& real, Primal* primal) {
   primal->slot = storage->base;
   if (!real.requires_grad()) return root;
   root.set_requires_grad(true);
+  primal->root = root;
   primal->edge = torch::autograd::impl::gradient_edge(root);
   if (real.is_leaf()) return root;
   at::Tensor inner = make_fake_view(*shapes_, root, primal->slot);
@@ -117,7 +126,10 @@ at::Tensor TracerImpl::make_stand_in(const at::Tensor& real, Primal* primal) {
 }
 
 Ref TracerImpl::stand_in(PyObject* object, std::span<const int> symbolic) {
-  HANDLE_TH_ERRORS
+  return with_python_errors([&] { return make_primal(object, symbolic); });
+}
+
+Ref TracerImpl::make_primal(PyObject* object, std::span<const int> symbolic) {
   if (auto known = by_object_.find(object); known != by_object_.end()) return primals_[known->second].stand_in;
   const at::Tensor& real = THPVariable_Unpack(object);
   std::string reason = unsupported(object, real);
@@ -141,7 +153,6 @@ Ref TracerImpl::stand_in(PyObject* object, std::span<const int> symbolic) {
   by_stand_in_[primal.seen.unsafeGetTensorImpl()] = static_cast<int>(primals_.size());
   primals_.push_back(std::move(primal));
   return result;
-  END_HANDLE_TH_ERRORS_RET(Ref())
 }
 
 std::optional<int> TracerImpl::primal_of(PyObject* stand_in) const {
@@ -155,9 +166,8 @@ std::unique_ptr<guards::LeafCheck> TracerImpl::tensor_check(int primal) const {
 }
 
 Ref TracerImpl::sym_int(const ir::Sym& value) {
-  HANDLE_TH_ERRORS
-  return Ref::steal(pybind11::cast(to_sym_int(*shapes_, value)).release().ptr());
-  END_HANDLE_TH_ERRORS_RET(Ref())
+  return with_python_errors(
+      [&] { return Ref::steal(pybind11::cast(to_sym_int(*shapes_, value)).release().ptr()); });
 }
 
 std::optional<ir::Sym> TracerImpl::sym_of(PyObject* object) const {

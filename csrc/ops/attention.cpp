@@ -6,8 +6,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 
@@ -75,8 +75,8 @@ bool flash_backward_cpu(ShapeCall& call) {
 
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
-// query, key, value, dropout_p, is_causal, return_debug_mask, scale -> output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
-// rng_state, unused, debug_attn_mask.
+// query, key, value, dropout_p, is_causal, return_debug_mask, scale -> output, logsumexp, cum_seq_q, cum_seq_k, max_q,
+// max_k, rng_state, unused, debug_attn_mask.
 bool flash_cuda(ShapeCall& call) {
   auto q = read(call, 0);
   if (!q || !q->query.device.is_cuda() || !is_half(q->query.dtype) || !same_heads(call, *q)) return false;

@@ -5,8 +5,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 
@@ -31,8 +31,7 @@ bool is_one(const Sym& value) { return value.is_constant() && value.constant() =
 Sym output_size(const Convolution& conv, size_t i) {
   const Sym kernel = conv.dilation[i] * (conv.weight.sizes[i + 2] - 1);
   const Sym input = conv.input.sizes[i + 2];
-  if (conv.transposed)
-    return (input - 1) * conv.stride[i] - conv.padding[i] * 2 + kernel + conv.output_padding[i] + 1;
+  if (conv.transposed) return (input - 1) * conv.stride[i] - conv.padding[i] * 2 + kernel + conv.output_padding[i] + 1;
   const Sym span = input + conv.padding[i] * 2 - kernel - 1;
   return (is_one(conv.stride[i]) ? span : floordiv(span, conv.stride[i])) + 1;
 }
@@ -57,7 +56,8 @@ std::optional<Format> kernel_format(ShapeCall& call, const Convolution& conv) {
 
 std::optional<Convolution> read(ShapeCall& call, size_t input, size_t weight, size_t stride) {
   if (!call.is_tensor(input) || !call.is_tensor(weight)) return std::nullopt;
-  Convolution conv{call.tensor(input), call.tensor(weight), {}, {}, {}, {}, call.boolean(stride + 3), call.sym(stride + 5)};
+  Convolution conv{call.tensor(input),       call.tensor(weight), {}, {}, {}, {},
+                   call.boolean(stride + 3), call.sym(stride + 5)};
   const int rank = conv.input.rank();
   if (rank < 3 || rank > 5 || conv.weight.rank() != rank) return std::nullopt;
   if (conv.input.dtype != conv.weight.dtype || conv.input.device != conv.weight.device) return std::nullopt;
@@ -81,10 +81,10 @@ std::optional<Convolution> read(ShapeCall& call, size_t input, size_t weight, si
 bool convolution(ShapeCall& call) {
   auto conv = read(call, 0, 1, 3);
   if (!conv) return false;
-  Dims sizes = {conv->input.sizes[0],
-                conv->transposed ? conv->weight.sizes[1] * conv->groups : conv->weight.sizes[0]};
+  Dims sizes = {conv->input.sizes[0], conv->transposed ? conv->weight.sizes[1] * conv->groups : conv->weight.sizes[0]};
   if (const TensorType* bias = call.optional_tensor(2))
-    if (bias->rank() != 1 || bias->dtype != conv->input.dtype || !equal(call.env, bias->sizes[0], sizes[1])) return false;
+    if (bias->rank() != 1 || bias->dtype != conv->input.dtype || !equal(call.env, bias->sizes[0], sizes[1]))
+      return false;
   for (size_t i = 0; i < conv->stride.size(); ++i) {
     sizes.push_back(output_size(*conv, i));
     if (!less(call.env, 0, sizes.back())) return false;

@@ -6,8 +6,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 

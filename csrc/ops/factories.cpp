@@ -1,7 +1,8 @@
 // Owns: rows of operators that make a tensor from sizes, options and numbers. Must not: hold random ones.
+#include "ops/factories.h"
+
 #include <cmath>
 
-#include "ops/factories.h"
 #include "ops/family.h"
 #include "ops/iterator.h"
 #include "ops/results.h"
@@ -9,8 +10,8 @@
 namespace graphlift::ops {
 
 using ir::Device;
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 
@@ -24,7 +25,8 @@ Device factory_device(ShapeCall& call, size_t i, Device fallback) {
 bool give_sizes(ShapeCall& call, Dims sizes, size_t options, DType fallback) {
   for (const Sym& size : sizes)
     if (less(call.env, size, 0)) return false;
-  return give_contiguous(call, call.dtype(options).value_or(fallback), factory_device(call, options + 2), std::move(sizes));
+  return give_contiguous(call, call.dtype(options).value_or(fallback), factory_device(call, options + 2),
+                         std::move(sizes));
 }
 
 bool give_like(ShapeCall& call, size_t options) {

@@ -6,8 +6,8 @@
 
 namespace graphlift::ops {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::ShapeEnv;
 using ir::Sym;
 using ir::TensorType;
@@ -45,7 +45,8 @@ void bring_indexed_to_front(TensorType& self, std::vector<const TensorType*>& in
 }
 
 // `type` expanded to `sizes` and set among `before` and `after` dims of 1.
-std::optional<TensorType> indexer(ShapeEnv& env, const TensorType& type, const Dims& sizes, size_t before, size_t after) {
+std::optional<TensorType> indexer(ShapeEnv& env, const TensorType& type, const Dims& sizes, size_t before,
+                                  size_t after) {
   TensorType expanded = type;
   expanded.sizes = sizes;
   expanded.strides.assign(sizes.size(), 0);

@@ -7,8 +7,8 @@
 
 namespace graphlift::ops {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::ShapeEnv;
 using ir::Sym;
 using ir::TensorType;
@@ -102,9 +102,12 @@ namespace {
 
 std::optional<DType> result_dtype(DType common, ResultDType kind, DType default_dtype) {
   switch (kind) {
-    case ResultDType::Common: return common;
-    case ResultDType::Bool: return DType::bool_;
-    case ResultDType::RealPart: return real_of(common);
+    case ResultDType::Common:
+      return common;
+    case ResultDType::Bool:
+      return DType::bool_;
+    case ResultDType::RealPart:
+      return real_of(common);
     case ResultDType::Float:
       return ir::is_floating(common) || ir::is_complex(common) ? common : default_dtype;
   }
@@ -165,8 +168,7 @@ bool pointwise(ShapeCall& call, const Pointwise& kind) {
   auto dtype = result_dtype(*common, kind.dtype, call.default_dtype);
   if (!dtype) return false;
   std::vector<TensorType> copies;
-  if (device->is_cpu())
-    cast_operands(call.env, operands, kind.dtype == ResultDType::Float ? *dtype : *common, copies);
+  if (device->is_cpu()) cast_operands(call.env, operands, kind.dtype == ResultDType::Float ? *dtype : *common, copies);
   auto placement = iterate(call.env, operands);
   if (!placement) return false;
   return give(call, *dtype, *device, std::move(placement->sizes), std::move(placement->strides));

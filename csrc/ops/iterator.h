@@ -1,5 +1,5 @@
-// Owns: torch's TensorIterator as results see it: broadcast sizes, strides of the fresh result, common dtype and device, and
-// the generic rules of pointwise operators made of it. Must not: know which operator it is.
+// Owns: torch's TensorIterator as results see it: broadcast sizes, strides of the fresh result, common dtype and
+// device, and the generic rules of pointwise operators made of it. Must not: know which operator it is.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@ std::optional<Placement> iterate(ir::ShapeEnv& env, std::span<const ir::TensorTy
 
 // What a pointwise result's dtype is.
 enum class ResultDType : uint8_t {
-  Common,   // promoted
-  Float,    // promoted; integers become the default dtype
-  Bool,     // of a comparison, over promoted operands
-  RealPart, // promoted; complex becomes its real part
+  Common,    // promoted
+  Float,     // promoted; integers become the default dtype
+  Bool,      // of a comparison, over promoted operands
+  RealPart,  // promoted; complex becomes its real part
 };
 
 enum Refuse : uint8_t {
@@ -33,17 +33,17 @@ enum Refuse : uint8_t {
   kBool = 1,         // a common dtype of bool
   kBoolOperand = 2,  // any tensor of bool
   kComplex = 4,
-  kFloat = 8,        // and complex
-  kInt = 16,         // and bool
-  kMixed = 32,       // tensors of different dtypes
+  kFloat = 8,   // and complex
+  kInt = 16,    // and bool
+  kMixed = 32,  // tensors of different dtypes
 };
 
 struct Pointwise {
   int operands;
   ResultDType dtype = ResultDType::Common;
-  int refuse = kNothing;            // bits of Refuse, over the common dtype
+  int refuse = kNothing;                  // bits of Refuse, over the common dtype
   std::array<uint8_t, 3> at = {0, 1, 2};  // which arguments are the operands
-  bool numbers_iterate = true;      // a number is a 0-dim operand of the iterator; false: it only takes part in promotion
+  bool numbers_iterate = true;  // a number is a 0-dim operand of the iterator; false: it only takes part in promotion
 };
 
 // The arguments at Kind.at are tensors, numbers, or none (left out).
@@ -54,7 +54,8 @@ bool pointwise_rule(ShapeCall& call) {
   return pointwise(call, Kind);
 }
 
-// Turns what the functional rule `rule` gave into the in-place operator's result: argument `self`, unchanged, if the result fits.
+// Turns what the functional rule `rule` gave into the in-place operator's result: argument `self`, unchanged, if the
+// result fits.
 bool store_in_place(ShapeCall& call, size_t self);
 
 // One memory cell stands for several elements: torch refuses to write there.

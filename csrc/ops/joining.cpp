@@ -1,4 +1,5 @@
-// Owns: rows that put tensors together or repeat, shift and mirror one: cat, stack, repeat, roll, flip, tril. Must not: pad.
+// Owns: rows that put tensors together or repeat, shift and mirror one: cat, stack, repeat, roll, flip, tril. Must not:
+// pad.
 #include "ops/family.h"
 #include "ops/iterator.h"
 #include "ops/results.h"
@@ -6,8 +7,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 

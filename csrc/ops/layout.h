@@ -1,5 +1,5 @@
-// Owns: how eager lays tensors out: contiguity, channels last, density, views, with symbolic sizes. Questions about sizes are
-// answered by the shape environment, which records what was relied on. Must not: know operators or dtypes.
+// Owns: how eager lays tensors out: contiguity, channels last, density, views, with symbolic sizes. Questions about
+// sizes are answered by the shape environment, which records what was relied on. Must not: know operators or dtypes.
 #pragma once
 
 #include <optional>
@@ -37,8 +37,8 @@ Format suggest_format(ir::ShapeEnv& env, const ir::TensorType& type);
 // The strides of a fresh tensor that preserves the format of `type`.
 ir::Dims preserved_strides(ir::ShapeEnv& env, const ir::TensorType& type);
 
-// Dims from the innermost outwards, in the order in which torch's iterator walks them: `strides` has one list per operand, a
-// stride of 0 says nothing. Broken ties keep the natural order.
+// Dims from the innermost outwards, in the order in which torch's iterator walks them: `strides` has one list per
+// operand, a stride of 0 says nothing. Broken ties keep the natural order.
 std::vector<int> iteration_order(ir::ShapeEnv& env, const ir::Dims& sizes, const std::vector<ir::Dims>& strides);
 
 // The common size of dims a and b, or nullopt when they do not broadcast.

@@ -84,8 +84,8 @@ std::optional<Dims> view_strides(ShapeEnv& env, const TensorType& type, const Di
   Sym base = type.strides.back(), old_elements = 1, new_elements = 1;
   for (size_t dim = type.sizes.size(); dim-- > 0;) {
     old_elements = old_elements * type.sizes[dim];
-    const bool chunk_ends = dim == 0 || (!equal(env, type.sizes[dim - 1], 1) &&
-                                         !equal(env, type.strides[dim - 1], old_elements * base));
+    const bool chunk_ends =
+        dim == 0 || (!equal(env, type.sizes[dim - 1], 1) && !equal(env, type.strides[dim - 1], old_elements * base));
     if (!chunk_ends) continue;
     while (left > 0 && (less(env, new_elements, old_elements) || equal(env, sizes[left - 1], 1))) {
       --left;

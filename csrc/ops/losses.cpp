@@ -6,8 +6,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::TensorType;
 using enum ResultDType;
 
@@ -103,7 +103,8 @@ constexpr auto kOneMinusTarget = pointwise_rule<Pointwise{2, Common, kNothing, {
 bool binary_cross_entropy_with_logits(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const TensorType& target = call.tensor(1);
-  if (!ir::is_floating(self.dtype) || self.dtype != target.dtype || !equal(call.env, self.sizes, target.sizes)) return false;
+  if (!ir::is_floating(self.dtype) || self.dtype != target.dtype || !equal(call.env, self.sizes, target.sizes))
+    return false;
   if (call.integer(4) != kNoReduction) return give_contiguous(call, self, {});
   if (!call.none(2) || !call.none(3)) return false;
   // Computed in the memory of 1 - target.

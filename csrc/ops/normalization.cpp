@@ -7,8 +7,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 
@@ -126,8 +126,7 @@ bool batch_norm_backward(ShapeCall& call) {
   const auto wanted = call.booleans(9);
   const DType dtype = weight ? weight->dtype : statistics_dtype(input, nullptr);
   wanted[0] ? give_normalized_gradient(call, input) : give_undefined(call);
-  for (int i : {1, 2})
-    wanted[i] ? give_contiguous(call, dtype, input.device, {input.sizes[1]}) : give_undefined(call);
+  for (int i : {1, 2}) wanted[i] ? give_contiguous(call, dtype, input.device, {input.sizes[1]}) : give_undefined(call);
   return true;
 }
 
@@ -177,8 +176,8 @@ bool weight_norm(ShapeCall& call) {
   const TensorType& g = call.tensor(1);
   const int64_t dim = call.integer(2);
   if (dim != 0 && dim != v.rank() - 1) return false;
-  const DType norms = g.dtype == DType::bfloat16 || (!g.device.is_cpu() && g.dtype == DType::float16) ? DType::float32
-                                                                                                        : g.dtype;
+  const DType norms =
+      g.dtype == DType::bfloat16 || (!g.device.is_cpu() && g.dtype == DType::float16) ? DType::float32 : g.dtype;
   give_contiguous(call, v, v.sizes);
   return give(call, norms, g.device, g.sizes, g.strides);
 }

@@ -36,7 +36,8 @@ bool where(ShapeCall& call) {
   for (size_t i : {1, 2}) {
     promotion.add(call, i);
     if (!call.is_tensor(i) && !call.is_number(i)) return false;
-    operands.push_back(call.is_tensor(i) ? call.tensor(i) : TensorType{number_dtype(call.args[i]), {}, {}, {}, 0, false});
+    operands.push_back(call.is_tensor(i) ? call.tensor(i)
+                                         : TensorType{number_dtype(call.args[i]), {}, {}, {}, 0, false});
   }
   auto dtype = promotion.get();
   if (!dtype) return false;

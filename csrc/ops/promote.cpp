@@ -10,9 +10,7 @@ using ir::DTypeCategory;
 
 namespace {
 
-constexpr bool is_float8(DType dtype) {
-  return dtype >= DType::float8_e5m2 && dtype <= DType::float8_e4m3fnuz;
-}
+constexpr bool is_float8(DType dtype) { return dtype >= DType::float8_e5m2 && dtype <= DType::float8_e4m3fnuz; }
 // uint16, uint32 and uint64 promote with nothing but floats and themselves.
 constexpr bool is_bare_unsigned(DType dtype) { return dtype >= DType::uint16 && dtype <= DType::uint64; }
 
@@ -39,20 +37,28 @@ DType promote_complex(DType a, DType b) {
 
 DType complex_of(DType real) {
   switch (real) {
-    case DType::float16: return DType::complex32;
+    case DType::float16:
+      return DType::complex32;
     case DType::bfloat16:
-    case DType::float32: return DType::complex64;
-    case DType::float64: return DType::complex128;
-    default: return real;
+    case DType::float32:
+      return DType::complex64;
+    case DType::float64:
+      return DType::complex128;
+    default:
+      return real;
   }
 }
 
 DType real_of(DType complex) {
   switch (complex) {
-    case DType::complex32: return DType::float16;
-    case DType::complex64: return DType::float32;
-    case DType::complex128: return DType::float64;
-    default: return complex;
+    case DType::complex32:
+      return DType::float16;
+    case DType::complex64:
+      return DType::float32;
+    case DType::complex128:
+      return DType::float64;
+    default:
+      return complex;
   }
 }
 

@@ -1,4 +1,5 @@
-// Owns: torch's type promotion: categories of dimensioned tensors, 0-dim tensors and wrapped numbers. Must not: know operators.
+// Owns: torch's type promotion: categories of dimensioned tensors, 0-dim tensors and wrapped numbers. Must not: know
+// operators.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,8 @@ namespace graphlift::ops {
 // The dtype both fit into. Undefined stands for nothing. Nullopt: torch refuses the pair.
 std::optional<ir::DType> promote(ir::DType a, ir::DType b);
 bool can_cast(ir::DType from, ir::DType to);
-ir::DType complex_of(ir::DType real);   // float32 -> complex64
-ir::DType real_of(ir::DType complex);   // complex64 -> float32; others stay
+ir::DType complex_of(ir::DType real);  // float32 -> complex64
+ir::DType real_of(ir::DType complex);  // complex64 -> float32; others stay
 // The dtype of a number as a tensor: int64, float64, bool, complex128.
 ir::DType number_dtype(const ShapeArg& number);
 

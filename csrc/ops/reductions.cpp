@@ -6,8 +6,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::TensorType;
 
 constexpr size_t kAbsent = ~size_t{0};
@@ -43,14 +43,22 @@ std::optional<DType> reduced_dtype(ShapeCall& call, Kind kind, size_t dtype_argu
   const auto asked = dtype_argument == kAbsent ? std::nullopt : call.dtype(dtype_argument);
   const bool inexact = ir::is_floating(asked.value_or(own)) || ir::is_complex(asked.value_or(own));
   switch (kind) {
-    case Kind::Sum: return asked ? asked : inexact ? own : DType::int64;
-    case Kind::Mean: return inexact ? std::optional(asked.value_or(own)) : std::nullopt;
-    case Kind::Extreme: return ir::is_complex(own) ? std::nullopt : std::optional(own);
-    case Kind::Truth: return own == DType::uint8 ? DType::uint8 : DType::bool_;
-    case Kind::Spread: return inexact ? std::optional(real_of(own)) : std::nullopt;
-    case Kind::Norm: return inexact ? std::optional(real_of(asked.value_or(own))) : std::nullopt;
-    case Kind::LogSum: return inexact ? own : call.default_dtype;
-    case Kind::Count: return DType::int64;
+    case Kind::Sum:
+      return asked ? asked : inexact ? own : DType::int64;
+    case Kind::Mean:
+      return inexact ? std::optional(asked.value_or(own)) : std::nullopt;
+    case Kind::Extreme:
+      return ir::is_complex(own) ? std::nullopt : std::optional(own);
+    case Kind::Truth:
+      return own == DType::uint8 ? DType::uint8 : DType::bool_;
+    case Kind::Spread:
+      return inexact ? std::optional(real_of(own)) : std::nullopt;
+    case Kind::Norm:
+      return inexact ? std::optional(real_of(asked.value_or(own))) : std::nullopt;
+    case Kind::LogSum:
+      return inexact ? own : call.default_dtype;
+    case Kind::Count:
+      return DType::int64;
   }
   return std::nullopt;
 }
@@ -74,8 +82,8 @@ bool reduction(ShapeCall& call) {
 // The largest of nothing is an error.
 bool reduces_something(ShapeCall& call, const Where& where) {
   const TensorType& self = call.tensor(0);
-  auto mask = dim_mask(where.dims == kAbsent || call.none(where.dims) ? std::vector<int64_t>{} : call.integers(where.dims),
-                       self.rank());
+  auto mask = dim_mask(
+      where.dims == kAbsent || call.none(where.dims) ? std::vector<int64_t>{} : call.integers(where.dims), self.rank());
   if (!mask) return false;
   for (int dim = 0; dim < self.rank(); ++dim)
     if ((*mask)[dim] && equal(call.env, self.sizes[dim], 0)) return false;
@@ -117,9 +125,7 @@ bool log_sum(ShapeCall& call) {
   return reduction<Kind::LogSum, kDims>(call);
 }
 
-bool trace(ShapeCall& call) {
-  return call.tensor(0).rank() == 2 && reduction<Kind::Sum, Where{}>(call);
-}
+bool trace(ShapeCall& call) { return call.tensor(0).rank() == 2 && reduction<Kind::Sum, Where{}>(call); }
 
 constexpr OpRow kRows[] = {
     GL_OP("sum", "default", reduction<Kind::Sum, kOnlyDType>),

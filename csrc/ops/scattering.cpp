@@ -7,8 +7,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::TensorType;
 
 bool all_at_most(ShapeCall& call, const TensorType& index, const TensorType& other, int except) {

@@ -10,39 +10,41 @@
 #include <variant>
 #include <vector>
 
-#include "ir/sym.h"
 #include "ir/graph.h"
+#include "ir/sym.h"
 #include "ir/type.h"
 
 namespace graphlift::ops {
 
-// An argument as shape rules see it: tensors as types. Order and defaults are the schema's, all arguments present. A number in
-// a tensor's place is a wrapped number (`x * 2.0` is mul.Tensor with a double): it takes part in type promotion as Python's do.
-struct ShapeArg : std::variant<ir::None, const ir::TensorType*, ir::Sym, double, bool, std::complex<double>, std::string,
-                               ir::DType, ir::Device, ir::Layout, ir::MemoryFormat, std::vector<ShapeArg>> {
+// An argument as shape rules see it: tensors as types. Order and defaults are the schema's, all arguments present. A
+// number in a tensor's place is a wrapped number (`x * 2.0` is mul.Tensor with a double): it takes part in type
+// promotion as Python's do.
+struct ShapeArg
+    : std::variant<ir::None, const ir::TensorType*, ir::Sym, double, bool, std::complex<double>, std::string, ir::DType,
+                   ir::Device, ir::Layout, ir::MemoryFormat, std::vector<ShapeArg>> {
   using variant::variant;
 };
 
 struct ShapeCall {
   std::span<const ShapeArg> args;
   ir::ShapeEnv& env;
-  // Filled by the rule, flat: a list of tensors gives one entry per tensor, an undefined tensor and a non-tensor give nullopt.
-  // What is in it after a rule said false means nothing.
+  // Filled by the rule, flat: a list of tensors gives one entry per tensor, an undefined tensor and a non-tensor give
+  // nullopt. What is in it after a rule said false means nothing.
   std::vector<std::optional<ir::TensorType>>& results;
-  std::vector<ir::Sym> int_results = {};                // results of type int, in order
-  ir::DType default_dtype = ir::DType::float32;         // torch.get_default_dtype()
-  int8_t current_device = 0;                            // the accelerator that a device without index means
+  std::vector<ir::Sym> int_results = {};         // results of type int, in order
+  ir::DType default_dtype = ir::DType::float32;  // torch.get_default_dtype()
+  int8_t current_device = 0;                     // the accelerator that a device without index means
 
   bool is_tensor(size_t i) const;
-  bool is_number(size_t i) const;                       // int, float, bool or complex
+  bool is_number(size_t i) const;  // int, float, bool or complex
   bool none(size_t i) const;
-  const ir::TensorType& tensor(size_t i) const;        // precondition: a tensor
+  const ir::TensorType& tensor(size_t i) const;  // precondition: a tensor
   const ir::TensorType* optional_tensor(size_t i) const;
-  ir::Sym sym(size_t i) const;                         // int or symbolic int
-  int64_t integer(size_t i) const;                     // specializes a symbolic int
+  ir::Sym sym(size_t i) const;      // int or symbolic int
+  int64_t integer(size_t i) const;  // specializes a symbolic int
   bool boolean(size_t i) const;
   double real(size_t i) const;
-  ir::Dims syms(size_t i) const;                       // list of ints
+  ir::Dims syms(size_t i) const;  // list of ints
   std::vector<int64_t> integers(size_t i) const;
   std::vector<const ir::TensorType*> tensors(size_t i) const;  // list of tensors (none entries are null)
   std::optional<ir::DType> dtype(size_t i) const;
@@ -51,8 +53,8 @@ struct ShapeCall {
   std::vector<bool> booleans(size_t i) const;
 };
 
-// False: this call is outside the rule (torch's meta kernel decides on specialized sizes). A rule never guesses. Strides are
-// eager's own, for the device of the inputs.
+// False: this call is outside the rule (torch's meta kernel decides on specialized sizes). A rule never guesses.
+// Strides are eager's own, for the device of the inputs.
 using ShapeRule = bool (*)(ShapeCall& call);
 
 struct OpRow {

@@ -5,8 +5,8 @@
 namespace graphlift::ops {
 namespace {
 
-using ir::DType;
 using ir::Dims;
+using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 
@@ -56,15 +56,9 @@ bool median(ShapeCall& call) {
 bool histogram(ShapeCall& call) { return give_contiguous(call, call.tensor(0), {call.sym(1)}); }
 
 constexpr OpRow kRows[] = {
-    GL_OP("sort", "default", sort),
-    GL_OP("sort", "stable", sort_stable),
-    GL_OP("topk", "default", topk),
-    GL_OP("median", "default", median),
-    GL_OP("median", "dim", median_dim),
-    GL_OP("nanmedian", "default", median),
-    GL_OP("nanmedian", "dim", median_dim),
-    GL_OP("mode", "default", median_dim),
-    GL_OP("kthvalue", "default", kthvalue),
+    GL_OP("sort", "default", sort),        GL_OP("sort", "stable", sort_stable), GL_OP("topk", "default", topk),
+    GL_OP("median", "default", median),    GL_OP("median", "dim", median_dim),   GL_OP("nanmedian", "default", median),
+    GL_OP("nanmedian", "dim", median_dim), GL_OP("mode", "default", median_dim), GL_OP("kthvalue", "default", kthvalue),
     GL_OP("histc", "default", histogram),
 };
 

@@ -41,14 +41,10 @@ bool as_strided_scatter(ShapeCall& call) {
 }
 
 constexpr OpRow kRows[] = {
-    GL_OP("slice_backward", "default", zeros_of_sizes),
-    GL_OP("select_backward", "default", zeros_of_sizes),
-    GL_OP("diagonal_backward", "default", zeros_of_sizes),
-    GL_OP("unfold_backward", "default", zeros_of_sizes),
-    GL_OP("slice_scatter", "default", slice_scatter),
-    GL_OP("select_scatter", "default", select_scatter),
-    GL_OP("diagonal_scatter", "default", diagonal_scatter),
-    GL_OP("as_strided_scatter", "default", as_strided_scatter),
+    GL_OP("slice_backward", "default", zeros_of_sizes),     GL_OP("select_backward", "default", zeros_of_sizes),
+    GL_OP("diagonal_backward", "default", zeros_of_sizes),  GL_OP("unfold_backward", "default", zeros_of_sizes),
+    GL_OP("slice_scatter", "default", slice_scatter),       GL_OP("select_scatter", "default", select_scatter),
+    GL_OP("diagonal_scatter", "default", diagonal_scatter), GL_OP("as_strided_scatter", "default", as_strided_scatter),
 };
 
 }  // namespace

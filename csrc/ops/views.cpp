@@ -1,10 +1,11 @@
 // Owns: rows of operators whose result shares memory with argument 0. Must not: hold anything that makes fresh memory.
+#include "ops/views.h"
+
 #include <algorithm>
 
 #include "ops/family.h"
 #include "ops/iterator.h"
 #include "ops/results.h"
-#include "ops/views.h"
 
 namespace graphlift::ops {
 
@@ -288,7 +289,8 @@ bool unfold(ShapeCall& call) {
   auto dim = wrap_dim(call.integer(1), type.rank());
   if (!dim || type.rank() == 0) return false;
   const Sym window = call.sym(2), step = call.sym(3);
-  if (!at_most(call.env, window, type.sizes[*dim]) || !less(call.env, 0, step) || less(call.env, window, 0)) return false;
+  if (!at_most(call.env, window, type.sizes[*dim]) || !less(call.env, 0, step) || less(call.env, window, 0))
+    return false;
   const Sym stride = type.strides[*dim];
   const bool unit = step.is_constant() && step.constant() == 1;
   const Sym rest = type.sizes[*dim] - window;

@@ -5,10 +5,12 @@ import torch
 
 import samples_attention  # noqa: F401
 import samples_factories  # noqa: F401
+import samples_grids  # noqa: F401
 import samples_indexing  # noqa: F401
 import samples_layers  # noqa: F401
 import samples_pointwise  # noqa: F401
 import samples_reductions  # noqa: F401
+import samples_steps  # noqa: F401
 import samples_views  # noqa: F401
 from making import Make
 from rules import KERNEL_ERRORS, eager, infer, ops, overlaps_itself
@@ -19,7 +21,7 @@ NAMES = sorted(ops.names())
 CUDA_ONLY = {"aten::" + name for name in """mm.dtype bmm.dtype _fused_rms_norm.default _fused_rms_norm_backward.default
     cudnn_batch_norm.default cudnn_batch_norm_backward.default _scaled_dot_product_flash_attention.default
     _scaled_dot_product_flash_attention_backward.default _scaled_dot_product_efficient_attention.default
-    _scaled_dot_product_efficient_attention_backward.default""".split()}
+    _scaled_dot_product_efficient_attention_backward.default _thnn_fused_lstm_cell.default _cudnn_rnn.default""".split()}
 
 
 def test_every_row_has_a_sample():

@@ -202,7 +202,7 @@ TEST(SnapshotRandom, AFailedAllocationLeavesNothingBehind) {
       "gc.get_objects())");
   python.run("KINDS = (Plain, Slotted, Both, Data, Pair, ListOf, DictOf, Trouble, Method, collections.OrderedDict)");
   int failures = 0;
-  for (int seed = 1000; seed < 1012; ++seed) {
+  for (int seed = 1000; seed < 1006; ++seed) {
     ASSERT_TRUE(build(python, seed, 25));
     Session session;
     declare(session, python);
@@ -232,7 +232,7 @@ TEST(SnapshotRandom, AFailedAllocationLeavesNothingBehind) {
     EXPECT_EQ(PyLong_AsLong(after_alive.get()), PyLong_AsLong(before_alive.get())) << seed;
     EXPECT_EQ(counts(taken.recipe, session.objects), before) << seed << "\n" << taken.recipe.text();
   }
-  EXPECT_GT(failures, 100);
+  EXPECT_GT(failures, 50);
 }
 
 }  // namespace

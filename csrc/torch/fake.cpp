@@ -53,6 +53,14 @@ FakeImpl::FakeImpl(ImplType view, c10::intrusive_ptr<FakeStorage> storage, c10::
   take_metadata();
 }
 
+FakeImpl::FakeImpl(const FakeImpl& from, c10::intrusive_ptr<FakeStorage> storage)
+    : TensorImpl(VIEW, as_storage(std::move(storage)), from.key_set(), from.dtype()),
+      device_(from.device_),
+      slot_(from.slot_),
+      env_(from.env_) {
+  set_custom_device(true);
+}
+
 void FakeImpl::take_metadata() {
   const ir::TensorType& type = slot_->type;
   device_opt_ = device_;
@@ -69,7 +77,7 @@ void FakeImpl::set_slot(std::shared_ptr<Slot> slot) {
 template <class Version>
 c10::intrusive_ptr<c10::TensorImpl> FakeImpl::copy(Version&& version, bool allow_metadata_change) const {
   auto storage = c10::intrusive_ptr<FakeStorage>::reclaim_copy(fake_storage(this));
-  auto impl = c10::make_intrusive<FakeImpl>(VIEW, std::move(storage), key_set(), slot_, env_);
+  auto impl = c10::intrusive_ptr<FakeImpl>::make(*this, std::move(storage));
   copy_tensor_metadata(this, impl.get(), std::forward<Version>(version), allow_metadata_change);
   return impl;
 }

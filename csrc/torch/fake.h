@@ -64,6 +64,9 @@ class FakeImpl final : public c10::TensorImpl {
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) override;
 
  private:
+  // A copy of `from`'s place; the caller copies the metadata.
+  FakeImpl(const FakeImpl& from, c10::intrusive_ptr<FakeStorage> storage);
+  friend class c10::intrusive_ptr<FakeImpl>;
   void take_metadata();
   template <class Version>
   c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_metadata_change) const;

@@ -324,7 +324,6 @@ class Finish {
 }  // namespace
 
 std::unique_ptr<Traced> TracerImpl::finish(std::span<PyObject* const> outputs) {
-  HANDLE_TH_ERRORS
   if (!recorder_.recording()) recorder_.start();
   struct Stop {
     Recorder& recorder;
@@ -332,15 +331,19 @@ std::unique_ptr<Traced> TracerImpl::finish(std::span<PyObject* const> outputs) {
       while (recorder.recording()) recorder.stop();
     }
   } stop{recorder_};
-  std::vector<at::Tensor> tensors;
-  for (PyObject* object : outputs) {
-    at::Tensor tensor = THPVariable_Unpack(object);
-    // A constant that the program hands on as it is.
-    if (!fake_storage(tensor)) tensor = recorder_.lift_constant(tensor);
-    tensors.push_back(std::move(tensor));
-  }
-  return Finish(recorder_, primals_, std::move(tensors)).run(outputs);
-  END_HANDLE_TH_ERRORS_RET(nullptr)
+  recorder_.rethrow_failure();
+  return with_python_errors([&] {
+    std::vector<at::Tensor> tensors;
+    for (PyObject* object : outputs) {
+      at::Tensor tensor = THPVariable_Unpack(object);
+      // A constant that the program hands on as it is.
+      if (!fake_storage(tensor)) tensor = recorder_.lift_constant(tensor);
+      tensors.push_back(std::move(tensor));
+    }
+    auto traced = Finish(recorder_, primals_, std::move(tensors)).run(outputs);
+    recorder_.rethrow_failure();
+    return traced;
+  });
 }
 
 }  // namespace graphlift::torch_layer

@@ -1,6 +1,7 @@
 // Owns: types of a call's results: the operator's own rule first, else torch's shape functions on meta tensors of the hinted
 // sizes. Must not: record nodes.
 #include <ATen/EmptyTensor.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
@@ -131,18 +132,34 @@ class Probe {
   bool before_;
 };
 
+namespace {
+
+// "cuda" without an index is the current device.
+void place(Types* types) {
+  for (auto& type : *types) {
+    if (!type || type->device.is_cpu() || type->device.index >= 0) continue;
+    auto kind = static_cast<c10::DeviceType>(type->device.type);
+    type->device.index = c10::impl::hasDeviceGuardImpl(kind) ? c10::impl::getDeviceGuardImpl(kind)->getDevice().index() : 0;
+  }
+}
+
+}  // namespace
+
 Types Recorder::infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
                       c10::ArrayRef<IValue> stack) {
+  Types types;
   if (info.rule) {
     std::vector<ops::ShapeArg> shape_args;
     shape_args.reserve(args.size());
     for (const ir::Arg& arg : args) shape_args.push_back(shape_arg(arg, *graph_));
-    Types types;
     ops::ShapeCall call{.args = shape_args, .env = *shapes_, .results = types};
     call.default_dtype = from_torch(c10::get_default_dtype_as_scalartype());
-    if (info.rule->shape(call)) return types;
+    if (!info.rule->shape(call)) types = infer_by_torch(handle, info, stack);
+  } else {
+    types = infer_by_torch(handle, info, stack);
   }
-  return infer_by_torch(handle, info, stack);
+  place(&types);
+  return types;
 }
 
 namespace {

@@ -102,6 +102,7 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
   info->decomposes = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   info->composite_explicit = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   info->structured = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+  info->changes_view = handle.hasTag(at::Tag::inplace_view);
   info->random = handle.hasTag(at::Tag::nondeterministic_seeded);
   for (const Argument& result : schema.returns()) info->returns_tensors &= is_tensor_type(*result.type());
   const auto& arguments = schema.arguments();

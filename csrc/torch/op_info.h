@@ -34,6 +34,7 @@ struct OpInfo {
   bool decomposes = false;           // composed of other operators, whatever the backend
   bool composite_explicit = false;   // has a kernel for all backends, made of other operators
   bool structured = false;           // has torch's C++ shape function
+  bool changes_view = false;         // t_() and the like: changes sizes and strides of its argument in place
   bool random = false;               // draws from a generator
   bool returns_tensors = true;       // at least one result, tensors or lists of tensors only
   std::vector<size_t> written;       // arguments that are written

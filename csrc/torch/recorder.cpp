@@ -101,7 +101,15 @@ void Recorder::stop() {
 }
 
 void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
-  const OpInfo& info = op_info(handle);
+  try {
+    dispatch(handle, op_info(handle), stack);
+  } catch (const InternalError& error) {
+    if (failure_.empty()) failure_ = error.what();
+    throw;
+  }
+}
+
+void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (probing_) return probe_call(handle, info, stack);
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
@@ -159,6 +167,8 @@ ir::Arg Recorder::tensor_argument(const at::Tensor& tensor) {
 
 ir::Arg Recorder::argument(const IValue& value, const c10::Type& type) {
   if (value.isGenerator()) break_now("generator_argument", "a random operator");
+  if (value.isSymFloat()) return to_double(value.toSymFloat());
+  if (value.isSymBool()) return value.toSymBool().guard_bool(__FILE__, __LINE__);
   return from_ivalue(
       value, type, [this](const at::Tensor& tensor) { return tensor_argument(tensor); },
       [](const c10::SymInt& number) {
@@ -174,7 +184,10 @@ at::Tensor Recorder::lift_constant(const at::Tensor& tensor) {
   for (int64_t size : tensor.sizes()) type.sizes.emplace_back(size);
   for (int64_t stride : tensor.strides()) type.strides.emplace_back(stride);
   ir::ArgList args{ir::Sym(static_cast<int64_t>(constants_.size()))};
-  constants_.push_back(tensor);
+  {
+    c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+    constants_.push_back(tensor.clone());
+  }
   return new_tensor(type, add_simple("graphlift::constant", std::move(args), type));
 }
 

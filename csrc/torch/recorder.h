@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/error.h"
 #include "base/ref.h"
 #include "ir/graph.h"
 #include "ir/sym.h"
@@ -39,6 +40,11 @@ class Recorder {
   void start();
   void stop();
   bool recording() const { return depth_ > 0; }
+  // An InternalError inside of a call reaches the program as a RuntimeError, for torch makes it one. It is kept, and thrown
+  // again here.
+  void rethrow_failure() const {
+    if (!failure_.empty()) throw InternalError(failure_);
+  }
   void call(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
   // The autograd engine runs for finish(): calls from now on belong to the backward.
   void set_backward(bool on) { backward_ = on; }
@@ -92,6 +98,8 @@ class Recorder {
 
  private:
   friend class Probe;
+  void dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
+  void change_view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
   void refresh(Slot& slot, FakeStorage& storage);
   ir::ValueRef scatter(const Slot& slot, ir::ValueRef parent, ir::ValueRef value);
   ir::ValueRef fit(const ir::TensorType& target, ir::ValueRef old, ir::ValueRef value);
@@ -111,6 +119,7 @@ class Recorder {
   size_t calls_ = 0;
   std::vector<at::Tensor> constants_;
   bool engine_ran_ = false;
+  std::string failure_;
   std::unordered_set<const ir::Node*> random_;
 };
 

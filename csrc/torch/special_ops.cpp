@@ -90,6 +90,13 @@ bool index(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, Stac
   return false;
 }
 
+// Zeros that torch's formulas make without memory.
+bool efficient_zeros(Recorder&, const OperatorHandle&, const OpInfo&, Stack& stack) {
+  static const auto zeros = c10::Dispatcher::singleton().findSchemaOrThrow("aten::zeros", "");
+  zeros.callBoxed(stack);
+  return true;
+}
+
 struct SpecialRow {
   std::string_view op;
   SpecialCall call;
@@ -102,6 +109,7 @@ constexpr SpecialRow kSpecial[] = {
     {"aten::_local_scalar_dense.default", read_number},
     {"aten::_conj.default", materialize<kConj>},
     {"aten::_neg_view.default", materialize<kNeg>},
+    {"aten::_efficientzerotensor.default", efficient_zeros},
     {"aten::index.Tensor", index},
     {"aten::native_batch_norm.default", native_batch_norm},
     {"aten::cudnn_batch_norm.default", cudnn_batch_norm},
@@ -113,6 +121,13 @@ struct BreakRow {
   const char* kind;
 };
 constexpr BreakRow kBreaks[] = {
+    {"aten::set_.source_Tensor", "unsupported_tensor"},
+    {"aten::set_.source_Storage", "unsupported_tensor"},
+    {"aten::set_.source_Storage_storage_offset", "unsupported_tensor"},
+    {"aten::set_.source_Tensor_storage_offset", "unsupported_tensor"},
+    {"aten::set_.default", "unsupported_tensor"},
+    {"aten::resize_.default", "unsupported_tensor"},
+    {"aten::resize_as_.default", "unsupported_tensor"},
     {"aten::equal.default", "data_dependent"},
     {"aten::nonzero.default", "data_dependent"},
     {"aten::masked_select.default", "data_dependent"},

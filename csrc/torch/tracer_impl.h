@@ -2,22 +2,45 @@
 // Must not: leave csrc/torch (tracer.h is the face).
 #pragma once
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/function.h>
 
+#include <exception>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "torch/recorder.h"
 #include "torch/tensor_check.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
 
+// Runs `body`; what torch throws becomes the Python error that eager would raise. An InternalError passes.
+template <class Body>
+auto with_python_errors(Body&& body) -> decltype(body()) {
+  try {
+    torch::PyWarningHandler warnings;
+    try {
+      return body();
+    } catch (...) {
+      warnings.set_in_exception();
+      throw;
+    }
+  } catch (const InternalError&) {
+    throw;
+  } catch (...) {
+    torch::translate_exception_to_python(std::current_exception());
+    return {};
+  }
+}
+
 struct Primal {
   Ref object;                          // the real tensor
   Ref stand_in;
   at::Tensor seen;                     // the stand-in as the program sees it
+  at::Tensor root;                     // the leaf that gradients reach; undefined when it requires none
   std::shared_ptr<Slot> slot;          // of `seen` at first
   ir::Node* input = nullptr;
   torch::autograd::Edge edge;          // where its gradient arrives; empty when it requires none
@@ -40,6 +63,7 @@ class TracerImpl final : public Tracer {
   std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;
 
  private:
+  Ref make_primal(PyObject* object, std::span<const int> symbolic);
   at::Tensor make_stand_in(const at::Tensor& real, Primal* primal);
   ir::TensorType primal_type(const at::Tensor& real, std::span<const int> symbolic);
 

@@ -34,7 +34,7 @@ def views_see_writes(x):
 
 
 def split_and_unbind(x):
-    y = x + 0
+    y = x.detach() + 0
     a, b = y.split([1, 3])
     a.mul_(2)
     first, *_ = y.unbind(1)

@@ -113,8 +113,13 @@ Ref function_get(Capture& capture, PyObject* function, PyObject* name) {
     PyErr_SetString(PyExc_AttributeError, "'function' object has no attribute '__wrapped__'");
     return Ref();
   }
-  if (named(name, "__annotations__") || named(name, "__kwdefaults__") || named(name, "__closure__"))
-    return break_here(capture, "unsupported_attribute", std::string("function.") + PyUnicode_AsUTF8(name));
+  if (named(name, "__annotations__") || named(name, "__kwdefaults__") || named(name, "__closure__")) {
+    capture.guards.add(outside->origin, GuardKind::Is, function);
+    Ref part = Ref::steal(PyObject_GetAttr(function, name));
+    if (part && !is_value_constant(part.get()) && !capture.is_outside(part.get()))
+      capture.objects.add(part.get(), capture.origins().root(OriginKind::Constant, 0, part.get()));
+    return part;
+  }
   return Ref::steal(PyObject_GetAttr(function, name));
 }
 
@@ -204,6 +209,8 @@ Ref known_descriptor_get(Capture& capture, PyObject* descriptor, PyObject* objec
     if (!seen || !object) return seen;
     return Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, seen.get(), nullptr));
   }
+  if (std::string(Py_TYPE(descriptor)->tp_name) == "functools._lru_cache_wrapper")  // binds as functions do
+    return object ? Ref::steal(PyMethod_New(descriptor, object)) : Ref::borrow(descriptor);
   return break_here(capture, "unsupported_attribute",
                     std::string(PyUnicode_AsUTF8(name)) + " (a " + Py_TYPE(descriptor)->tp_name + ")");
 }

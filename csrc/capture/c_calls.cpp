@@ -1,6 +1,8 @@
 // Owns: see c_calls.h.
 #include "capture/c_calls.h"
 
+#include <string_view>
+
 #include "capture/attribute_kinds.h"
 #include "capture/attributes.h"
 #include "capture/calls.h"
@@ -212,6 +214,14 @@ Ref call_partial(Capture& capture, const CallArgs& call) {
   return call_ex(capture, function.get(), all.get(), merged.get());
 }
 
+// logger.warning_once and the like: the cache is what makes them once.
+bool says_once(PyObject* function) {
+  Ref name = Ref::steal(PyObject_GetAttrString(function, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text && std::string_view(text).ends_with("_once");
+}
+
 bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
 
 }  // namespace
@@ -224,6 +234,10 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
   if (type_is(call.callable, "functools._lru_cache_wrapper")) {
     // The cache only saves work: the function itself gives the same value, with everything it reads guarded.
     Ref wrapped = Ref::steal(PyObject_GetAttrString(call.callable, "__wrapped__"));
+    if (wrapped && says_once(wrapped.get())) {
+      *result = defer_call(capture, call);
+      return true;
+    }
     *result = wrapped ? graphlift::capture::call(capture, wrapped.get(), call.args, call.nargs, call.kwnames) : Ref();
     return true;
   }

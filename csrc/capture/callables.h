@@ -49,6 +49,10 @@ const CallableRow* find_constructor(PyTypeObject* type);
 // Calls with arguments as C code may see them, and maps the result back.
 Ref run_prepared(Capture& capture, const CallArgs& call, uint8_t flags);
 
+// print, warnings, loggers: the call is replayed behind the region when nothing but constants is shown (a receiver from
+// outside may be first), so that the text is fixed now; else a break.
+Ref defer_call(Capture& capture, const CallArgs& call);
+
 // Families of rows.
 using Family = std::vector<CallableRow>;
 const Family& builtin_callables();

@@ -158,20 +158,6 @@ Ref rule_bool(Capture& c, const CallArgs& call) {
   return value < 0 ? Ref() : Ref::borrow(value ? Py_True : Py_False);
 }
 
-// print and the like: deferred when nothing but constants is shown, so that the text is fixed now.
-Ref rule_deferred(Capture& c, const CallArgs& call) {
-  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  if (call.kwnames) return break_here(c, "unknown_callable", describe(call.callable));
-  std::vector<Ref> args;
-  for (Py_ssize_t i = 0; i < total; ++i) {
-    if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
-    if (!is_value_constant(call.args[i])) return break_here(c, "unknown_callable", describe(call.callable));
-    args.push_back(Ref::borrow(call.args[i]));
-  }
-  c.deferred_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
-  return Ref::borrow(Py_None);
-}
-
 Ref rule_range(Capture& c, const CallArgs& call) { return run_prepared(c, call, kPure); }
 
 // dict.get, dict.__getitem__, dict.__contains__, dict.setdefault, dict.pop: guard their key only.
@@ -247,7 +233,7 @@ const Family& builtin_callables() {
       {"builtins.hash", 0, rule_hash},
       {"builtins.globals", 0, rule_globals},
       {"builtins.__build_class__", 0, rule_build_class},
-      {"builtins.print", 0, rule_deferred},
+      {"builtins.print", 0, defer_call},
       {"builtins.repr", 0, rule_text},
       {"builtins.ascii", 0, rule_text},
       {"builtins.format", 0, rule_text},

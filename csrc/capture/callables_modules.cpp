@@ -1,4 +1,6 @@
 // Owns: rows and rules for the standard library's C functions.
+#include <deque>
+
 #include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
@@ -68,6 +70,16 @@ Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, 
 
 }  // namespace
 
+namespace {
+
+// Paths made here; rows point at them.
+std::deque<std::string>& names() {
+  static std::deque<std::string> all;
+  return all;
+}
+
+}  // namespace
+
 const Family& module_callables() {
   static const Family rows = [] {
     Family all = {
@@ -132,6 +144,9 @@ const Family& module_callables() {
         {"gc.isenabled", 0, nullptr},
         {"_thread.get_ident", 0, nullptr},
     };
+    for (const char* method : {"debug", "info", "warning", "warn", "error", "critical", "log"})
+      all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, defer_call});
+    all.push_back({"warnings.warn", 0, defer_call});
     static const char* const kMath[] = {
         "acos",     "acosh",     "asin",      "asinh",   "atan",  "atan2", "atanh",   "cbrt",      "ceil",  "comb",
         "copysign", "cos",       "cosh",      "degrees", "dist",  "erf",   "erfc",    "exp",       "exp2",  "expm1",
@@ -139,13 +154,12 @@ const Family& module_callables() {
         "isfinite", "isinf",     "isnan",     "isqrt",   "lcm",   "ldexp", "lgamma",  "log",       "log10", "log1p",
         "log2",     "modf",      "nextafter", "perm",    "pow",   "prod",  "radians", "remainder", "sin",   "sinh",
         "sqrt",     "tan",       "tanh",      "trunc",   "ulp"};
-    static std::vector<std::string> paths;
-    paths.reserve(std::size(kMath) + std::size(kBinary) + std::size(kCompare));
-    for (const char* name : kMath) all.push_back({paths.emplace_back(std::string("math.") + name).c_str(), 0, nullptr});
+    for (const char* name : kMath)
+      all.push_back({names().emplace_back(std::string("math.") + name).c_str(), 0, nullptr});
     for (const BinaryName& row : kBinary)
-      all.push_back({paths.emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_binary});
+      all.push_back({names().emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_binary});
     for (const BinaryName& row : kCompare)
-      all.push_back({paths.emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_compare});
+      all.push_back({names().emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_compare});
     return all;
   }();
   return rows;

@@ -91,6 +91,7 @@ const Family& torch_callables() {
       {"torch._C._len_torch_dispatch_stack", 0, nullptr},
       {"torch._C._are_functorch_transforms_active", 0, nullptr},
       {"torch._C._functorch.peek_interpreter_stack", 0, nullptr},
+      {"torch._C._is_tracing", 0, nullptr},
       {"torch._C._get_cudnn_enabled", 0, nullptr},
       {"torch._C._get_cudnn_benchmark", 0, nullptr},
       {"torch._C._get_cudnn_deterministic", 0, nullptr},
@@ -162,7 +163,6 @@ const Family& torch_callables() {
       {"torch.random.manual_seed", 0, rule_break},
       {"torch.save", 0, rule_break},
       {"torch.load", 0, rule_break},
-      {"warnings.warn", 0, rule_break},
   };
   return rows;
 }

@@ -126,6 +126,7 @@ void prepare_tables() {
        {torch_layer::is_singleton, torch_layer::is_device, torch_layer::is_torch_size, torch_layer::is_tensor_function})
     ask(Py_None);
   torch_layer::is_parameter(Py_None);
+  is_identity_constant(Py_None);
   PyErr_Clear();
 }
 

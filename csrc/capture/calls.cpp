@@ -103,8 +103,7 @@ Ref call_bound_c_method(Capture& capture, PyObject* callable, PyObject* const* a
   Ref hold_self = Ref::borrow(self);
   Ref name = Ref::steal(PyObject_GetAttrString(callable, "__name__"));
   if (!name || !self) return break_here(capture, "unknown_callable", describe(callable));
-  PyObject* descriptor = nullptr;
-  if (!PyType_Check(self)) descriptor = _PyType_Lookup(Py_TYPE(self), name.get());
+  PyObject* descriptor = _PyType_Lookup(Py_TYPE(self), name.get());
   // A base class's method reached through super(): look along the bases for the C descriptor.
   PyObject* mro = Py_TYPE(self)->tp_mro;
   for (Py_ssize_t i = 0; descriptor && !c_descriptor_matches(descriptor, callable) && i < PyTuple_GET_SIZE(mro); ++i) {
@@ -116,6 +115,19 @@ Ref call_bound_c_method(Capture& capture, PyObject* callable, PyObject* const* a
     return break_here(capture, "unknown_callable", describe(callable));
   Prepended all(self, args, nargs, kwnames);
   return call(capture, descriptor, all.values.data(), nargs + 1, kwnames);
+}
+
+// A C class method (dict.fromkeys), or a method of the metaclass bound to a class (type.__instancecheck__).
+Ref call_of_type(Capture& capture, const CallArgs& c, PyTypeObject* type) {
+  Ref name = Ref::steal(PyObject_GetAttrString(c.callable, "__name__"));
+  PyObject* found = name ? _PyType_Lookup(type, name.get()) : nullptr;
+  const bool class_method =
+      found && Py_IS_TYPE(found, &PyClassMethodDescr_Type) &&
+      reinterpret_cast<PyMethodDescrObject*>(found)->d_method->ml_meth == PyCFunction_GET_FUNCTION(c.callable);
+  if (class_method)
+    if (const CallableRow* row = find_callable(found)) return run_prepared(capture, c, row->flags);
+  if (is_pure_type(type)) return run_prepared(capture, c, kPure);
+  return call_bound_c_method(capture, c.callable, c.args, c.nargs, c.kwnames);
 }
 
 // Methods of `object` that look into the instance behind the guards' back.
@@ -146,8 +158,7 @@ Ref call_c(Capture& capture, const CallArgs& c) {
     PyObject* self = PyCFunction_GET_SELF(c.callable);
     if (self && !PyModule_Check(self) && !PyType_Check(self))
       return call_bound_c_method(capture, c.callable, c.args, c.nargs, c.kwnames);
-    if (self && PyType_Check(self) && is_pure_type(reinterpret_cast<PyTypeObject*>(self)))
-      return run_prepared(capture, c, kPure);
+    if (self && PyType_Check(self)) return call_of_type(capture, c, reinterpret_cast<PyTypeObject*>(self));
   } else if (Py_IS_TYPE(c.callable, &_PyMethodWrapper_Type)) {
     return call_bound_c_method(capture, c.callable, c.args, c.nargs, c.kwnames);
   }

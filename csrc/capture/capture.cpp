@@ -32,6 +32,21 @@ bool is_value_constant(PyObject* object) {
   return true;
 }
 
+namespace {
+
+// functools.lru_cache's wrappers: functions, as far as identity goes.
+bool is_cached_function(PyObject* object) {
+  static PyTypeObject* type = [] {
+    Ref module = Ref::steal(PyImport_ImportModule("_functools"));
+    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_lru_cache_wrapper")) : Ref();
+    if (!found) PyErr_Clear();
+    return reinterpret_cast<PyTypeObject*>(found.release());
+  }();
+  return Py_IS_TYPE(object, type);
+}
+
+}  // namespace
+
 bool is_identity_constant(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
   if (PyType_Check(object) || PyModule_Check(object) || PyCode_Check(object)) return true;
@@ -43,7 +58,7 @@ bool is_identity_constant(PyObject* object) {
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
       type == &PyStaticMethod_Type || type == &PyClassMethod_Type)
     return true;
-  return torch_layer::is_singleton(object);
+  return is_cached_function(object) || torch_layer::is_singleton(object);
 }
 
 namespace {

@@ -1,9 +1,8 @@
 // Owns: what every file that may include torch shares as one precompiled header. A file still includes what it uses.
 #pragma once
 
-#include <Python.h>
-
 #include <ATen/ATen.h>
+#include <Python.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>

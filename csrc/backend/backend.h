@@ -18,9 +18,9 @@ namespace graphlift::backend {
 class CompiledGraph {
  public:
   virtual ~CompiledGraph() = default;
-  // `inputs`: one tensor per graph input; they are moved from and released as early as possible. `outputs`: one slot per graph
-  // output, undefined tensors on entry; a None output stays undefined. `symbols`: values by SymbolId. Runs below autograd and
-  // needs no GIL. Throws what torch throws.
+  // `inputs`: one tensor per graph input; they are moved from and released as early as possible. `outputs`: one slot
+  // per graph output, undefined tensors on entry; a None output stays undefined. `symbols`: values by SymbolId. Runs
+  // below autograd and needs no GIL. Throws what torch throws.
   virtual void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const = 0;
 };
 
@@ -30,7 +30,8 @@ class Backend {
   virtual std::string name() const = 0;
   virtual bool supports(ir::Device device) const = 0;
   // `constants`: the tensors of "graphlift::constant" nodes by index; the result keeps those it needs.
-  virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants) const = 0;
+  virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph,
+                                                 const std::vector<at::Tensor>& constants) const = 0;
   virtual std::string fingerprint() const = 0;  // part of every cache key
 };
 

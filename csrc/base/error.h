@@ -1,6 +1,7 @@
-// Owns: the C++ face of the three kinds of errors. A graph break is not a C++ error (capture/breaks.h); a Python error is the
-// interpreter's pending exception, signalled by a null Ref, -1 or false; an internal error is ours: InternalError.
-// Must not: turn one kind into another. Only engine/ catches InternalError, and falls back to eager there.
+// Owns: the C++ face of the three kinds of errors. A graph break is not a C++ error (capture/breaks.h); a Python error
+// is the interpreter's pending exception, signalled by a null Ref, -1 or false; an internal error is ours:
+// InternalError. Must not: turn one kind into another. Only engine/ catches InternalError, and falls back to eager
+// there.
 #pragma once
 
 #include <stdexcept>
@@ -18,8 +19,8 @@ class InternalError : public std::runtime_error {
 }  // namespace graphlift
 
 // Holds in a correct program. A failure is an internal error with its place in our source.
-#define GL_CHECK(condition, message) \
-  do {                               \
-    if (!(condition)) [[unlikely]]   \
+#define GL_CHECK(condition, message)                              \
+  do {                                                            \
+    if (!(condition)) [[unlikely]]                                \
       ::graphlift::internal_error(__FILE__, __LINE__, (message)); \
   } while (0)

@@ -5,8 +5,8 @@
 
 namespace graphlift::cpython {
 
-// The attribute looked up as for a method call: true when `*method` is an unbound function that takes `object` first, false
-// when it is an ordinary attribute. `*method` is null with an exception set on failure.
+// The attribute looked up as for a method call: true when `*method` is an unbound function that takes `object` first,
+// false when it is an ordinary attribute. `*method` is null with an exception set on failure.
 bool get_method(PyObject* object, PyObject* name, Ref* method);
 // Looked up on the type, bound to the object; null without an exception when there is none.
 Ref lookup_special(PyObject* object, PyObject* name);

@@ -1,5 +1,5 @@
-// Owns: decoding. Works on co_code, in which CPython has already replaced specialized and instrumented forms by their base
-// opcode, and caches by zeros.
+// Owns: decoding. Works on co_code, in which CPython has already replaced specialized and instrumented forms by their
+// base opcode, and caches by zeros.
 #include "cpython/decode.h"
 
 #include <string>

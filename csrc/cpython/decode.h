@@ -1,4 +1,5 @@
-// Owns: a code object as instructions of micro-ops, decoded once and kept with the code object. Must not: execute anything.
+// Owns: a code object as instructions of micro-ops, decoded once and kept with the code object. Must not: execute
+// anything.
 #pragma once
 
 #include <Python.h>
@@ -17,8 +18,8 @@ struct MicroOp {
   int arg;
 };
 
-// One instruction of the bytecode. EXTENDED_ARG prefixes belong to the instruction behind them; KW_NAMES, PRECALL and CALL
-// are one instruction (the names live in CPython's evaluator between them, so a frame can't be left there).
+// One instruction of the bytecode. EXTENDED_ARG prefixes belong to the instruction behind them; KW_NAMES, PRECALL and
+// CALL are one instruction (the names live in CPython's evaluator between them, so a frame can't be left there).
 struct Instruction {
   int unit;      // first unit: where jumps go and where a frame can go on
   int own_unit;  // unit of the opcode itself: what tracebacks and exception tables go by
@@ -33,7 +34,8 @@ struct Decoded {
   std::vector<MicroOp> micros;
   std::vector<int> index_of_unit;  // instruction that starts at a unit or has its opcode there; -1 elsewhere
   std::vector<HandlerEntry> handlers;
-  bool runnable = true;  // false: coroutines, asynchronous generators, unknown opcodes: CPython's evaluator runs it whole
+  bool runnable =
+      true;  // false: coroutines, asynchronous generators, unknown opcodes: CPython's evaluator runs it whole
 
   const Instruction& at_unit(int unit) const;  // internal error when no instruction is there
 };

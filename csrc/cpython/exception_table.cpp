@@ -1,5 +1,5 @@
-// Owns: decoding of the exception table: per entry four numbers (begin, length, target, depth << 1 | push unit) in groups of
-// six bits, highest first; bit 6 says that more groups follow, bit 7 marks the first byte of an entry.
+// Owns: decoding of the exception table: per entry four numbers (begin, length, target, depth << 1 | push unit) in
+// groups of six bits, highest first; bit 6 says that more groups follow, bit 7 marks the first byte of an entry.
 #include "cpython/exception_table.h"
 
 #include <algorithm>

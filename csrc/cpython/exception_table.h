@@ -6,8 +6,8 @@
 
 namespace graphlift::cpython {
 
-// Instructions in [begin, end) are handled at `handler` with the stack cut down to `depth` values; `push_unit`: the handler
-// expects the unit of the raising instruction on the stack, below the exception.
+// Instructions in [begin, end) are handled at `handler` with the stack cut down to `depth` values; `push_unit`: the
+// handler expects the unit of the raising instruction on the stack, below the exception.
 struct HandlerEntry {
   int begin, end;
   int handler;

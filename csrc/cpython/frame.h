@@ -15,21 +15,21 @@ class Frame {
 
   _PyInterpreterFrame* raw() const { return raw_; }
   PyCodeObject* code() const;
-  PyObject* function() const;      // borrowed; null for frames without one
-  PyObject* globals() const;       // borrowed dict
-  PyObject* builtins() const;      // borrowed mapping
+  PyObject* function() const;        // borrowed; null for frames without one
+  PyObject* globals() const;         // borrowed dict
+  PyObject* builtins() const;        // borrowed mapping
   PyObject* locals_mapping() const;  // borrowed; null in optimized functions
-  int local_count() const;         // nlocalsplus: arguments, locals, cells, free variables
-  PyObject** locals() const;       // local_count() slots, owned references or null
-  PyObject** stack() const;        // first stack slot
-  int& top() const;                // index into locals() behind the topmost value of the stack
-  int depth() const;               // values on the stack
-  void set_depth(int depth);       // does not change references
-  int position() const;            // unit of the next instruction to execute
-  void set_position(int unit);     // the next instruction to execute
-  void set_executing(int unit);    // `unit` is being executed: tracebacks and f_lineno show it
-  int executing() const;           // as set by set_executing
-  bool is_generator() const;       // the frame lives in a generator, coroutine or async generator
+  int local_count() const;           // nlocalsplus: arguments, locals, cells, free variables
+  PyObject** locals() const;         // local_count() slots, owned references or null
+  PyObject** stack() const;          // first stack slot
+  int& top() const;                  // index into locals() behind the topmost value of the stack
+  int depth() const;                 // values on the stack
+  void set_depth(int depth);         // does not change references
+  int position() const;              // unit of the next instruction to execute
+  void set_position(int unit);       // the next instruction to execute
+  void set_executing(int unit);      // `unit` is being executed: tracebacks and f_lineno show it
+  int executing() const;             // as set by set_executing
+  bool is_generator() const;         // the frame lives in a generator, coroutine or async generator
   int line_of(int unit) const;
 
  private:
@@ -48,11 +48,12 @@ class LinkFrame {
   void* state_[3];
 };
 
-// The ways to leave a frame. Each consumes it as the evaluator function does, through CPython's (or the chained) evaluator,
-// and returns what that returns. Every frame handed to a FrameHandler (hook.h) ends in exactly one of them.
+// The ways to leave a frame. Each consumes it as the evaluator function does, through CPython's (or the chained)
+// evaluator, and returns what that returns. Every frame handed to a FrameHandler (hook.h) ends in exactly one of them.
 
-// Goes on in the default (or chained) evaluator from the frame's locals, stack and position. `raising`: the pending exception
-// was raised by the instruction set with set_executing(); the frame's handlers get it, or it leaves with a traceback entry.
+// Goes on in the default (or chained) evaluator from the frame's locals, stack and position. `raising`: the pending
+// exception was raised by the instruction set with set_executing(); the frame's handlers get it, or it leaves with a
+// traceback entry.
 PyObject* leave_to_default(Frame frame, bool raising);
 // Leaves through a return instruction at `unit` (RETURN_VALUE, RETURN_CONST, YIELD_VALUE) with `value`. Steals value.
 PyObject* leave_by_return(Frame frame, PyObject* value, int unit);

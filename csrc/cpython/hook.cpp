@@ -1,14 +1,15 @@
-// Owns: installing and removing the hook, and its function. All state is guarded by the GIL, except the thread's handler.
-#include "cpython/internal.h"
-
+// Owns: installing and removing the hook, and its function. All state is guarded by the GIL, except the thread's
+// handler.
 #include "cpython/hook.h"
+
+#include "cpython/internal.h"
 
 namespace graphlift::cpython {
 namespace {
 
 thread_local FrameHandler* handler_of_thread = nullptr;
-int scopes = 0;                           // scopes with a handler, in all threads
-_PyFrameEvalFunction chained = nullptr;   // what was installed before the hook; null: not installed
+int scopes = 0;                          // scopes with a handler, in all threads
+_PyFrameEvalFunction chained = nullptr;  // what was installed before the hook; null: not installed
 
 bool observed(PyThreadState* thread) {
 #if PY_VERSION_HEX >= 0x030c0000

@@ -1,22 +1,20 @@
-// Owns: the ways to leave a frame (frame.h). All end in the default evaluator, which clears the frame where that is its task.
-#include "cpython/internal.h"
-
+// Owns: the ways to leave a frame (frame.h). All end in the default evaluator, which clears the frame where that is its
+// task.
 #include "base/error.h"
 #include "cpython/decode.h"
 #include "cpython/exception.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
+#include "cpython/internal.h"
 #include "cpython/unwind.h"
 
 namespace graphlift::cpython {
 namespace {
 
-bool handled_by_any(PyObject* exception) {
-  return Ref::steal(PyErr_GetHandledException()).get() == exception;
-}
+bool handled_by_any(PyObject* exception) { return Ref::steal(PyErr_GetHandledException()).get() == exception; }
 
-// Some instructions pass an exception on without a traceback entry of their own. When one did so with the pending exception
-// and its operands are still there, it can be executed once more instead of throwing.
+// Some instructions pass an exception on without a traceback entry of their own. When one did so with the pending
+// exception and its operands are still there, it can be executed once more instead of throwing.
 bool passes_on(Frame frame, const Instruction& instruction, PyObject* exception) {
   const std::string_view name = instruction.row->name;
   if (name == "RAISE_VARARGS") return instruction.arg == 0 && handled_by_any(exception);

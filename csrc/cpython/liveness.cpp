@@ -54,9 +54,7 @@ class Solver {
   }
 
  private:
-  size_t index(int unit) const {
-    return static_cast<size_t>(decoded_.index_of_unit[static_cast<size_t>(unit)]);
-  }
+  size_t index(int unit) const { return static_cast<size_t>(decoded_.index_of_unit[static_cast<size_t>(unit)]); }
 
   LiveSet before(size_t i) const {
     const Instruction& instruction = decoded_.instructions[i];

@@ -13,16 +13,16 @@
 namespace graphlift::cpython {
 namespace {
 
-#define U(micro_name, expression)                                                                \
-  MicroUse {                                                                                     \
-    [](int, int) { return Micro::micro_name; },                                                  \
-        []([[maybe_unused]] int arg, [[maybe_unused]] int next) -> int { return (expression); }  \
+#define U(micro_name, expression)                                                               \
+  MicroUse {                                                                                    \
+    [](int, int) { return Micro::micro_name; },                                                 \
+        []([[maybe_unused]] int arg, [[maybe_unused]] int next) -> int { return (expression); } \
   }
 // One of two micro-ops, by a condition on the argument.
-#define V(condition, micro_if, micro_else, expression)                                              \
-  MicroUse {                                                                                        \
+#define V(condition, micro_if, micro_else, expression)                                               \
+  MicroUse {                                                                                         \
     []([[maybe_unused]] int arg, int) { return (condition) ? Micro::micro_if : Micro::micro_else; }, \
-        []([[maybe_unused]] int arg, [[maybe_unused]] int next) -> int { return (expression); }     \
+        []([[maybe_unused]] int arg, [[maybe_unused]] int next) -> int { return (expression); }      \
   }
 
 template <typename... Uses>

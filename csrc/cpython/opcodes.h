@@ -1,4 +1,5 @@
-// Owns: the table of opcodes (opcodes.def) and of micro-ops (micro_ops.def). Must not: know code objects or execute anything.
+// Owns: the table of opcodes (opcodes.def) and of micro-ops (micro_ops.def). Must not: know code objects or execute
+// anything.
 #pragma once
 
 #include <Python.h>

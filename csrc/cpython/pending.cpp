@@ -1,12 +1,12 @@
-// Owns: what pending.h says. The work is left to CPython: its evaluator does it on entry of any frame, so an empty one is run.
-#include "cpython/internal.h"
-
+// Owns: what pending.h says. The work is left to CPython: its evaluator does it on entry of any frame, so an empty one
+// is run.
 #include "cpython/pending.h"
 
 #include "base/error.h"
 #include "base/ref.h"
 #include "cpython/exception.h"
 #include "cpython/hook.h"
+#include "cpython/internal.h"
 
 namespace graphlift::cpython {
 namespace {
@@ -34,8 +34,8 @@ int run_empty_frame() {
 void drop_first_entry() {
   Ref exception = take_exception();
   Ref traceback = Ref::steal(PyException_GetTraceback(exception.get()));
-  PyObject* rest = traceback ? reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(traceback.get())->tb_next)
-                             : nullptr;
+  PyObject* rest =
+      traceback ? reinterpret_cast<PyObject*>(reinterpret_cast<PyTracebackObject*>(traceback.get())->tb_next) : nullptr;
   PyException_SetTraceback(exception.get(), rest ? rest : Py_None);
   restore_exception(std::move(exception));
 }

@@ -1,5 +1,5 @@
-// Owns: the limits on depth: Python's recursion limit, and the C stack, of which a frame evaluated here takes much more than
-// one in CPython's own evaluator. Must not: know frames.
+// Owns: the limits on depth: Python's recursion limit, and the C stack, of which a frame evaluated here takes much more
+// than one in CPython's own evaluator. Must not: know frames.
 #pragma once
 
 #include <Python.h>

@@ -1,4 +1,5 @@
-// Owns: which CPython this was built for, as a plain number (311, 312, ...), so that no other layer reads PY_VERSION_HEX.
+// Owns: which CPython this was built for, as a plain number (311, 312, ...), so that no other layer reads
+// PY_VERSION_HEX.
 #pragma once
 
 #include <Python.h>

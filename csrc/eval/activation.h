@@ -22,18 +22,22 @@ enum class Flow : uint8_t {
 class Activation {
  public:
   Activation(cpython::Frame frame, Semantics& semantics)
-      : frame(frame), semantics(semantics), decoded(cpython::decode(frame.code())), code(frame.code()),
-        slots(frame.locals()), top_(frame.top()) {}
+      : frame(frame),
+        semantics(semantics),
+        decoded(cpython::decode(frame.code())),
+        code(frame.code()),
+        slots(frame.locals()),
+        top_(frame.top()) {}
 
   cpython::Frame frame;
   Semantics& semantics;
   const cpython::Decoded& decoded;
   PyCodeObject* code;
-  PyObject** slots;               // locals, then the stack
-  int jump = -1;                  // target unit, for Flow::Jump
-  Ref result;                     // for Flow::Return
-  PyObject* kw_names = nullptr;   // borrowed; set by KwNames for the Call of the same instruction
-  bool observed = false;          // a trace function was set meanwhile: CPython is to go on with this frame
+  PyObject** slots;              // locals, then the stack
+  int jump = -1;                 // target unit, for Flow::Jump
+  Ref result;                    // for Flow::Return
+  PyObject* kw_names = nullptr;  // borrowed; set by KwNames for the Call of the same instruction
+  bool observed = false;         // a trace function was set meanwhile: CPython is to go on with this frame
 
   // The stack. Its slots own their values; null is a value too. peek(1) is the topmost.
   void push(Ref value) { slots[top_++] = value.release(); }

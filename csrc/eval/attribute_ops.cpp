@@ -4,8 +4,8 @@
 namespace graphlift::eval {
 namespace {
 
-// A callable and the receiver to call it with, in the order that the following call expects: [callable, self], or, without a
-// receiver, null before (null_first) or behind the callable.
+// A callable and the receiver to call it with, in the order that the following call expects: [callable, self], or,
+// without a receiver, null before (null_first) or behind the callable.
 Flow push_callable(Activation& a, int operands, Ref callable, Ref self, bool null_first) {
   if (!callable) return Flow::Error;
   if (!self && null_first) std::swap(callable, self);
@@ -45,9 +45,7 @@ Flow do_LoadMethodNullFirst(Activation& a, int i) { return load_method(a, i, tru
 Flow do_LoadSuper(Activation& a, int arg) { return load_super(a, arg, false); }
 Flow do_LoadSuperNullFirst(Activation& a, int arg) { return load_super(a, arg, true); }
 
-Flow do_StoreAttr(Activation& a, int i) {
-  return a.consume(2, a.semantics.set_attr(a.peek(1), a.name(i), a.peek(2)));
-}
+Flow do_StoreAttr(Activation& a, int i) { return a.consume(2, a.semantics.set_attr(a.peek(1), a.name(i), a.peek(2))); }
 
 Flow do_DeleteAttr(Activation& a, int i) { return a.consume(1, a.semantics.set_attr(a.peek(1), a.name(i), nullptr)); }
 

@@ -1,5 +1,5 @@
-// Owns: micro-ops that build and fill containers and strings, and unpack. Containers being filled are fresh, so they are
-// reached directly; what they are filled from goes through Semantics.
+// Owns: micro-ops that build and fill containers and strings, and unpack. Containers being filled are fresh, so they
+// are reached directly; what they are filled from goes through Semantics.
 #include <vector>
 
 #include "cpython/api.h"
@@ -83,9 +83,7 @@ Flow do_ListAppend(Activation& a, int n) { return a.consume(1, PyList_Append(a.p
 Flow do_SetAdd(Activation& a, int n) { return a.consume(1, PySet_Add(a.peek(n + 1), a.peek(1))); }
 Flow do_MapAdd(Activation& a, int n) { return a.consume(2, PyDict_SetItem(a.peek(n + 2), a.peek(2), a.peek(1))); }
 
-Flow do_ListExtend(Activation& a, int n) {
-  return a.consume(1, a.semantics.list_extend(a.peek(n + 1), a.peek(1)));
-}
+Flow do_ListExtend(Activation& a, int n) { return a.consume(1, a.semantics.list_extend(a.peek(n + 1), a.peek(1))); }
 
 Flow do_SetUpdate(Activation& a, int n) { return a.consume(1, a.semantics.set_update(a.peek(n + 1), a.peek(1))); }
 Flow do_DictUpdate(Activation& a, int n) { return a.consume(1, a.semantics.dict_update(a.peek(n + 1), a.peek(1))); }

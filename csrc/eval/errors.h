@@ -1,5 +1,5 @@
-// Owns: Python exceptions that several families raise, worded as CPython words them, and look-ups that tell "missing" from
-// "failed". Must not: know frames.
+// Owns: Python exceptions that several families raise, worded as CPython words them, and look-ups that tell "missing"
+// from "failed". Must not: know frames.
 #pragma once
 
 #include "base/ref.h"

@@ -7,7 +7,9 @@
 namespace graphlift::eval {
 namespace {
 
-bool is_group(PyObject* exception) { return PyObject_TypeCheck(exception, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup)); }
+bool is_group(PyObject* exception) {
+  return PyObject_TypeCheck(exception, reinterpret_cast<PyTypeObject*>(PyExc_BaseExceptionGroup));
+}
 
 Ref call_method(Semantics& semantics, PyObject* object, const char* name, PyObject* argument) {
   Ref method = semantics.get_attr(object, interned(name));
@@ -101,7 +103,8 @@ Ref project_onto(Semantics& semantics, PyObject* original, PyObject* kept) {
   return project(semantics, original, ids.get());
 }
 
-// A part of the original group that a clause left or raised again unchanged keeps its notes, traceback, cause and context.
+// A part of the original group that a clause left or raised again unchanged keeps its notes, traceback, cause and
+// context.
 int same_metadata(PyObject* a, PyObject* b) {
   if (!is_group(a) || !is_group(b)) return 0;
   for (const char* name : {"__notes__", "__traceback__", "__cause__", "__context__"}) {

@@ -74,9 +74,9 @@ Ref without_stop_iteration(const Activation& a, PyObject* exception) {
   const bool is_async = (a.code->co_flags & CO_ASYNC_GENERATOR) != 0;
   const char* message = nullptr;
   if (PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {
-    message = is_async                                ? "async generator raised StopIteration"
+    message = is_async                                 ? "async generator raised StopIteration"
               : (a.code->co_flags & CO_COROUTINE) != 0 ? "coroutine raised StopIteration"
-                                                      : "generator raised StopIteration";
+                                                       : "generator raised StopIteration";
   } else if (is_async && PyErr_GivenExceptionMatches(exception, PyExc_StopAsyncIteration)) {
     message = "async generator raised StopAsyncIteration";
   }
@@ -174,7 +174,8 @@ Flow do_LoadSpecial(Activation& a, int which) {
 Flow do_WithExceptStart(Activation& a, int) { return call_exit(a, a.peek(4), nullptr); }
 Flow do_WithExceptStartSelf(Activation& a, int) { return call_exit(a, a.peek(5), a.peek(4)); }
 
-// A generator's throw() came back out of the iterator of `yield from`: StopIteration ends the delegation with its value.
+// A generator's throw() came back out of the iterator of `yield from`: StopIteration ends the delegation with its
+// value.
 Flow do_CleanupThrow(Activation& a, int) {
   PyObject* exception = a.peek(1);
   if (!PyErr_GivenExceptionMatches(exception, PyExc_StopIteration)) {

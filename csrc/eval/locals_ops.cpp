@@ -60,7 +60,8 @@ Flow do_LoadConst(Activation& a, int i) {
 Flow do_LoadSmallInt(Activation& a, int value) { return a.push_result(Ref::steal(PyLong_FromLong(value))); }
 
 Flow do_CommonConstant(Activation& a, int i) {
-  PyObject* const fixed[] = {PyExc_AssertionError, PyExc_NotImplementedError, reinterpret_cast<PyObject*>(&PyTuple_Type)};
+  PyObject* const fixed[] = {PyExc_AssertionError, PyExc_NotImplementedError,
+                             reinterpret_cast<PyObject*>(&PyTuple_Type)};
   static const char* const builtins[] = {"all", "any"};
   if (i < 3) return a.push_result(Ref::borrow(fixed[i]));
   return a.push_result(Ref::borrow(PyDict_GetItemString(PyEval_GetBuiltins(), builtins[i - 3])));

@@ -25,13 +25,9 @@ Flow do_DeleteGlobal(Activation& a, int i) {
 
 Flow do_LoadName(Activation& a, int i) { return a.push_result(a.semantics.load_name(a.frame, a.name(i))); }
 
-Flow do_StoreName(Activation& a, int i) {
-  return a.consume(1, a.semantics.store_name(a.frame, a.name(i), a.peek(1)));
-}
+Flow do_StoreName(Activation& a, int i) { return a.consume(1, a.semantics.store_name(a.frame, a.name(i), a.peek(1))); }
 
-Flow do_DeleteName(Activation& a, int i) {
-  return a.consume(0, a.semantics.store_name(a.frame, a.name(i), nullptr));
-}
+Flow do_DeleteName(Activation& a, int i) { return a.consume(0, a.semantics.store_name(a.frame, a.name(i), nullptr)); }
 
 Flow do_LoadLocals(Activation& a, int) { return a.push_result(Ref::borrow(locals_or_error(a, "no locals"))); }
 

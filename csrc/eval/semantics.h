@@ -1,7 +1,6 @@
-// Owns: the slots through which the evaluator touches objects, one virtual function per slot of CPython's data model. The
-// defaults do what CPython does. capture/ overrides them to guard, to defer and to refuse.
-// Must not: know bytecode (evaluator.h) or torch.
-// Conventions are CPython's: a null Ref or -1 means that a Python exception is set.
+// Owns: the slots through which the evaluator touches objects, one virtual function per slot of CPython's data model.
+// The defaults do what CPython does. capture/ overrides them to guard, to defer and to refuse. Must not: know bytecode
+// (evaluator.h) or torch. Conventions are CPython's: a null Ref or -1 means that a Python exception is set.
 #pragma once
 
 #include "base/ref.h"
@@ -23,36 +22,39 @@ class Semantics {
 
   // --- control -------------------------------------------------------------------------------------------------------
   // Called before every instruction of the original bytecode (not per micro-op). `unit` is its index in code units.
-  virtual Step before(cpython::Frame&, int unit) { (void)unit; return Step::Go; }
+  virtual Step before(cpython::Frame&, int unit) {
+    (void)unit;
+    return Step::Go;
+  }
   // Asked after a slot reported a Python error: true means "unwind without running handlers" (a break is under way).
   // run() then returns Exit::Stopped at the instruction that failed; the frame's content is unspecified.
   virtual bool unwinding() { return false; }
 
   // --- operators -----------------------------------------------------------------------------------------------------
-  virtual Ref unary(int op, PyObject* value);                          // UnaryOp below
-  virtual Ref binary(int op, PyObject* left, PyObject* right);         // NB_ADD ... NB_INPLACE_XOR, as in opcode.h
-  virtual Ref compare(int op, PyObject* left, PyObject* right);        // Py_LT ... Py_GE
-  virtual int is_same(PyObject* left, PyObject* right);                // `is`
+  virtual Ref unary(int op, PyObject* value);                    // UnaryOp below
+  virtual Ref binary(int op, PyObject* left, PyObject* right);   // NB_ADD ... NB_INPLACE_XOR, as in opcode.h
+  virtual Ref compare(int op, PyObject* left, PyObject* right);  // Py_LT ... Py_GE
+  virtual int is_same(PyObject* left, PyObject* right);          // `is`
   virtual int contains(PyObject* container, PyObject* item);
   virtual int truth(PyObject* value);
 
   // --- attributes and items ------------------------------------------------------------------------------------------
   virtual Ref get_attr(PyObject* object, PyObject* name);
-  // LOAD_METHOD / LOAD_SUPER_ATTR's method form: returns the callable; sets *self to the receiver when the callable is an
-  // unbound function that is to be called with it first, else leaves it null.
+  // LOAD_METHOD / LOAD_SUPER_ATTR's method form: returns the callable; sets *self to the receiver when the callable is
+  // an unbound function that is to be called with it first, else leaves it null.
   virtual Ref get_method(PyObject* object, PyObject* name, Ref* self);
   virtual Ref get_super_attr(PyObject* super_type, PyObject* type, PyObject* self, PyObject* name);
   virtual int set_attr(PyObject* object, PyObject* name, PyObject* value);  // value null: delete
   virtual Ref get_item(PyObject* object, PyObject* key);
-  virtual int set_item(PyObject* object, PyObject* key, PyObject* value);   // value null: delete
-  virtual Ref length(PyObject* object);                                     // GET_LEN of `match`
+  virtual int set_item(PyObject* object, PyObject* key, PyObject* value);  // value null: delete
+  virtual Ref length(PyObject* object);                                    // GET_LEN of `match`
 
   // --- names ---------------------------------------------------------------------------------------------------------
   virtual Ref load_global(cpython::Frame&, PyObject* name);  // globals, then builtins; NameError as CPython words it
   virtual int store_global(cpython::Frame&, PyObject* name, PyObject* value);  // value null: delete
-  virtual Ref load_name(cpython::Frame&, PyObject* name);    // class bodies and exec: locals mapping, globals, builtins
+  virtual Ref load_name(cpython::Frame&, PyObject* name);  // class bodies and exec: locals mapping, globals, builtins
   virtual int store_name(cpython::Frame&, PyObject* name, PyObject* value);
-  virtual Ref load_cell(cpython::Frame&, PyObject* cell);    // null without error: the cell is empty
+  virtual Ref load_cell(cpython::Frame&, PyObject* cell);                    // null without error: the cell is empty
   virtual int store_cell(cpython::Frame&, PyObject* cell, PyObject* value);  // value null: delete
   virtual Ref import_name(cpython::Frame&, PyObject* name, PyObject* fromlist, PyObject* level);
   virtual Ref import_from(cpython::Frame&, PyObject* module, PyObject* name);

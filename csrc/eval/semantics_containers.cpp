@@ -8,8 +8,8 @@ namespace graphlift::eval {
 namespace {
 
 int too_few(bool star, int wanted, Py_ssize_t got) {
-  PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %s%d, got %zd)", star ? "at least " : "", wanted,
-               got);
+  PyErr_Format(PyExc_ValueError, "not enough values to unpack (expected %s%d, got %zd)", star ? "at least " : "",
+               wanted, got);
   return -1;
 }
 

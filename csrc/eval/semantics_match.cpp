@@ -11,7 +11,9 @@ namespace {
 class ClassMatch {
  public:
   ClassMatch(PyObject* subject, PyObject* type)
-      : subject_(subject), type_(reinterpret_cast<PyTypeObject*>(type)), seen_(Ref::steal(PySet_New(nullptr))),
+      : subject_(subject),
+        type_(reinterpret_cast<PyTypeObject*>(type)),
+        seen_(Ref::steal(PySet_New(nullptr))),
         values_(Ref::steal(PyList_New(0))) {}
 
   bool positional(int count) {

@@ -101,7 +101,8 @@ int Semantics::store_name(cpython::Frame& frame, PyObject* name, PyObject* value
   const char* format = value ? "no locals found when storing %R" : "no locals when deleting %R";
   PyObject* mapping = locals_or_error(frame, format, name);
   if (!mapping) return -1;
-  if (value) return PyDict_CheckExact(mapping) ? PyDict_SetItem(mapping, name, value) : PyObject_SetItem(mapping, name, value);
+  if (value)
+    return PyDict_CheckExact(mapping) ? PyDict_SetItem(mapping, name, value) : PyObject_SetItem(mapping, name, value);
   const int status = PyObject_DelItem(mapping, name);
   if (status != 0) {
     PyErr_Clear();

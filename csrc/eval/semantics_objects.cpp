@@ -13,11 +13,32 @@ PyObject* in_place_power(PyObject* left, PyObject* right) { return PyNumber_InPl
 
 // By NB_ADD ... NB_INPLACE_XOR.
 constexpr BinaryFunction kBinary[] = {
-    PyNumber_Add, PyNumber_And, PyNumber_FloorDivide, PyNumber_Lshift, PyNumber_MatrixMultiply, PyNumber_Multiply,
-    PyNumber_Remainder, PyNumber_Or, power, PyNumber_Rshift, PyNumber_Subtract, PyNumber_TrueDivide, PyNumber_Xor,
-    PyNumber_InPlaceAdd, PyNumber_InPlaceAnd, PyNumber_InPlaceFloorDivide, PyNumber_InPlaceLshift,
-    PyNumber_InPlaceMatrixMultiply, PyNumber_InPlaceMultiply, PyNumber_InPlaceRemainder, PyNumber_InPlaceOr,
-    in_place_power, PyNumber_InPlaceRshift, PyNumber_InPlaceSubtract, PyNumber_InPlaceTrueDivide, PyNumber_InPlaceXor,
+    PyNumber_Add,
+    PyNumber_And,
+    PyNumber_FloorDivide,
+    PyNumber_Lshift,
+    PyNumber_MatrixMultiply,
+    PyNumber_Multiply,
+    PyNumber_Remainder,
+    PyNumber_Or,
+    power,
+    PyNumber_Rshift,
+    PyNumber_Subtract,
+    PyNumber_TrueDivide,
+    PyNumber_Xor,
+    PyNumber_InPlaceAdd,
+    PyNumber_InPlaceAnd,
+    PyNumber_InPlaceFloorDivide,
+    PyNumber_InPlaceLshift,
+    PyNumber_InPlaceMatrixMultiply,
+    PyNumber_InPlaceMultiply,
+    PyNumber_InPlaceRemainder,
+    PyNumber_InPlaceOr,
+    in_place_power,
+    PyNumber_InPlaceRshift,
+    PyNumber_InPlaceSubtract,
+    PyNumber_InPlaceTrueDivide,
+    PyNumber_InPlaceXor,
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Owns: the module graphlift_evaluator, through which tests run Python code in our evaluator and look at its tables. Needs no
-// torch. Must not: be imported by the package.
+// Owns: the module graphlift_evaluator, through which tests run Python code in our evaluator and look at its tables.
+// Needs no torch. Must not: be imported by the package.
 #include <set>
 #include <string>
 
@@ -116,15 +116,15 @@ PyObject* evaluate_stopping(PyObject*, PyObject* args, PyObject* kwargs) {
   runner.at_stop = step ? AtStop::Step : AtStop::Leave;
   if (read_units(units, &runner.semantics) < 0) return nullptr;
   Ref none = Ref::steal(PyTuple_New(0));
-  Ref result = Ref::steal(call(&runner, function, call_args ? call_args : none.get(),
-                               call_kwargs == Py_None ? nullptr : call_kwargs));
+  Ref result = Ref::steal(
+      call(&runner, function, call_args ? call_args : none.get(), call_kwargs == Py_None ? nullptr : call_kwargs));
   if (!result) return nullptr;
   return Py_BuildValue("(OK)", result.get(), static_cast<unsigned long long>(runner.semantics.stops));
 }
 
 PyObject* counters(PyObject*, PyObject*) {
-  return Py_BuildValue("{s:K,s:K}", "instructions", static_cast<unsigned long long>(Evaluator::instructions()), "frames",
-                       static_cast<unsigned long long>(frames_evaluated));
+  return Py_BuildValue("{s:K,s:K}", "instructions", static_cast<unsigned long long>(Evaluator::instructions()),
+                       "frames", static_cast<unsigned long long>(frames_evaluated));
 }
 
 PyObject* opcode_table(PyObject*, PyObject*) {
@@ -169,8 +169,8 @@ PyObject* handlers(PyObject*, PyObject* code) {
   if (!PyCode_Check(code)) return PyErr_Format(PyExc_TypeError, "a code object is needed");
   Ref list = Ref::steal(PyList_New(0));
   for (const cpython::HandlerEntry& entry : cpython::decode(reinterpret_cast<PyCodeObject*>(code)).handlers) {
-    Ref item = Ref::steal(Py_BuildValue("(iiiiN)", entry.begin, entry.end, entry.handler, entry.depth,
-                                        PyBool_FromLong(entry.push_unit)));
+    Ref item = Ref::steal(
+        Py_BuildValue("(iiiiN)", entry.begin, entry.end, entry.handler, entry.depth, PyBool_FromLong(entry.push_unit)));
     if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
   }
   return list.release();
@@ -201,12 +201,15 @@ PyMethodDef methods[] = {
     {"evaluate", as_method(evaluate), METH_VARARGS | METH_KEYWORDS,
      "evaluate(function, *args, **kwargs): the call, with all Python frames under it in our evaluator."},
     {"evaluate_stopping", as_method(evaluate_stopping), METH_VARARGS | METH_KEYWORDS,
-     "evaluate_stopping(function, code, units, args=(), kwargs=None, skip=0, step=False): frames of `code` (None: all) stop\n"
-     "at `units` (None: all) after `skip` visits, and go on in CPython's evaluator, or (step) after that one instruction in\n"
+     "evaluate_stopping(function, code, units, args=(), kwargs=None, skip=0, step=False): frames of `code` (None: all) "
+     "stop\n"
+     "at `units` (None: all) after `skip` visits, and go on in CPython's evaluator, or (step) after that one "
+     "instruction in\n"
      "ours. Returns (result, number of stops)."},
     {"counters", counters, METH_NOARGS, "Instructions and frames evaluated so far."},
     {"opcode_table", opcode_table, METH_NOARGS, "All rows: (name, first version, last version)."},
-    {"expand", expand, METH_VARARGS, "expand(opcode, arg, next): [(micro-op, argument, stack effect, effect when it jumps)]."},
+    {"expand", expand, METH_VARARGS,
+     "expand(opcode, arg, next): [(micro-op, argument, stack effect, effect when it jumps)]."},
     {"decode", decode, METH_O, "decode(code): [(unit, own unit, next unit, opcode name, arg)]."},
     {"handlers", handlers, METH_O, "handlers(code): [(begin, end, handler, depth, pushes the unit)]."},
     {"live_at", live_at, METH_VARARGS, "live_at(code, unit): names of the slots that may be read from there on."},
@@ -214,7 +217,8 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "graphlift_evaluator", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "graphlift_evaluator", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 }  // namespace graphlift

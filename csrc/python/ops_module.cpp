@@ -64,7 +64,8 @@ ops::ShapeArg arg_from(py::handle object) {
 }
 
 // None when there is no rule or the call is outside it; else (results, ints).
-py::object infer(ir::ShapeEnv& env, const std::string& name, const py::list& arguments, const std::string& default_dtype) {
+py::object infer(ir::ShapeEnv& env, const std::string& name, const py::list& arguments,
+                 const std::string& default_dtype) {
   const ops::OpRow* row = ops::find_op(ir::Op(name));
   if (!row) return py::none();
   std::vector<ops::ShapeArg> args;
@@ -99,7 +100,8 @@ void bind_types(py::module_& m) {
   py::class_<ir::TensorType>(m, "Tensor")
       .def(py::init([](const std::string& dtype, const ir::Device& device, const py::sequence& sizes,
                        const py::sequence& strides, py::handle offset) {
-        return ir::TensorType{dtype_named(dtype), device, dims_from(sizes), dims_from(strides), sym_from(offset), false};
+        return ir::TensorType{dtype_named(dtype), device,           dims_from(sizes),
+                              dims_from(strides), sym_from(offset), false};
       }))
       .def_property_readonly("dtype", [](const ir::TensorType& type) { return std::string(ir::name(type.dtype)); })
       .def_property_readonly("device", [](const ir::TensorType& type) { return type.device.str(); })
@@ -116,15 +118,15 @@ PYBIND11_MODULE(graphlift_ops, m) {
   bind_types(m);
   py::class_<ir::ShapeEnv>(m, "Env")
       .def(py::init<>())
-      .def("symbol", [](ir::ShapeEnv& env, int64_t hint) {
-        return env.new_symbol(hint, "s" + std::to_string(env.symbol_count()));
-      })
+      .def("symbol", [](ir::ShapeEnv& env,
+                        int64_t hint) { return env.new_symbol(hint, "s" + std::to_string(env.symbol_count())); })
       .def("hint", [](const ir::ShapeEnv& env, py::handle value) { return env.hint(sym_from(value)); })
-      .def("guards", [](const ir::ShapeEnv& env) {
-        std::vector<std::string> texts;
-        for (const ir::SymGuard& guard : env.guards()) texts.push_back(guard.str());
-        return texts;
-      })
+      .def("guards",
+           [](const ir::ShapeEnv& env) {
+             std::vector<std::string> texts;
+             for (const ir::SymGuard& guard : env.guards()) texts.push_back(guard.str());
+             return texts;
+           })
       .def("guards_hold", [](const ir::ShapeEnv& env) {
         for (const ir::SymGuard& guard : env.guards())
           if (!guard.holds(env.hints())) return false;

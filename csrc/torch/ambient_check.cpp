@@ -1,6 +1,5 @@
-// Owns: the guard on torch's state that steers how a program runs: grad and inference mode, autocast, defaults, determinism,
-// functorch and torch-function modes.
-// Must not: run Python, or read what no operator depends on.
+// Owns: the guard on torch's state that steers how a program runs: grad and inference mode, autocast, defaults,
+// determinism, functorch and torch-function modes. Must not: run Python, or read what no operator depends on.
 #include <ATen/Context.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
@@ -30,20 +29,20 @@ struct Autocast {
 };
 
 // FIELD(type, name, how it is read, words)
-#define GRAPHLIFT_AMBIENT(FIELD)                                                                                    \
-  FIELD(bool, grad_mode, c10::GradMode::is_enabled(), "grad mode")                                                  \
-  FIELD(bool, inference_mode, c10::InferenceMode::is_enabled(), "inference mode")                                   \
-  FIELD(Autocast, autocast_cpu, autocast(at::kCPU), "autocast on CPU")                                              \
-  FIELD(Autocast, autocast_cuda, autocast(at::kCUDA), "autocast on CUDA")                                           \
-  FIELD(bool, autocast_cache, at::autocast::is_autocast_cache_enabled(), "autocast's cache")                        \
-  FIELD(caffe2::TypeMeta, default_dtype, c10::get_default_dtype(), "default dtype")                                 \
-  FIELD(bool, deterministic, at::globalContext().deterministicAlgorithms(), "deterministic algorithms")             \
-  FIELD(bool, deterministic_warn, at::globalContext().deterministicAlgorithmsWarnOnly(), "determinism's warn_only") \
-  FIELD(at::impl::TorchFunctionDisabledState, function_state,                                                       \
-        at::impl::PythonTorchFunctionTLS::get_disabled_state(), "__torch_function__ state")                         \
-  FIELD(int64_t, function_modes, at::impl::PythonTorchFunctionTLS::stack_len(), "number of torch function modes")   \
-  FIELD(int64_t, dispatch_modes, foreign_modes(), "number of torch dispatch modes")                                 \
-  FIELD(bool, functorch, in_functorch(), "functorch transform")                                                     \
+#define GRAPHLIFT_AMBIENT(FIELD)                                                                                      \
+  FIELD(bool, grad_mode, c10::GradMode::is_enabled(), "grad mode")                                                    \
+  FIELD(bool, inference_mode, c10::InferenceMode::is_enabled(), "inference mode")                                     \
+  FIELD(Autocast, autocast_cpu, autocast(at::kCPU), "autocast on CPU")                                                \
+  FIELD(Autocast, autocast_cuda, autocast(at::kCUDA), "autocast on CUDA")                                             \
+  FIELD(bool, autocast_cache, at::autocast::is_autocast_cache_enabled(), "autocast's cache")                          \
+  FIELD(caffe2::TypeMeta, default_dtype, c10::get_default_dtype(), "default dtype")                                   \
+  FIELD(bool, deterministic, at::globalContext().deterministicAlgorithms(), "deterministic algorithms")               \
+  FIELD(bool, deterministic_warn, at::globalContext().deterministicAlgorithmsWarnOnly(), "determinism's warn_only")   \
+  FIELD(at::impl::TorchFunctionDisabledState, function_state, at::impl::PythonTorchFunctionTLS::get_disabled_state(), \
+        "__torch_function__ state")                                                                                   \
+  FIELD(int64_t, function_modes, at::impl::PythonTorchFunctionTLS::stack_len(), "number of torch function modes")     \
+  FIELD(int64_t, dispatch_modes, foreign_modes(), "number of torch dispatch modes")                                   \
+  FIELD(bool, functorch, in_functorch(), "functorch transform")                                                       \
   FIELD(bool, saved_hooks, bool(at::SavedTensorDefaultHooks::get_hooks()), "saved tensor hooks")
 
 Autocast autocast(at::DeviceType device) {
@@ -51,7 +50,9 @@ Autocast autocast(at::DeviceType device) {
   return {true, at::autocast::get_autocast_dtype(device)};
 }
 
-bool in_functorch() { return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode); }
+bool in_functorch() {
+  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+}
 
 struct Ambient {
 #define FIELD(type, name, read, words) type name = read;

@@ -1,5 +1,5 @@
-// Owns: the dispatch mode through which torch hands calls to a recorder: an interpreter vtable of ours in front of torch's.
-// Must not: look at calls.
+// Owns: the dispatch mode through which torch hands calls to a recorder: an interpreter vtable of ours in front of
+// torch's. Must not: look at calls.
 #pragma once
 
 #include <memory>

@@ -105,9 +105,7 @@ FakeStorage* fake_storage(const c10::TensorImpl* impl) {
   return dynamic_cast<FakeStorage*>(impl->unsafe_storage().unsafeGetStorageImpl());
 }
 
-FakeImpl* fake_impl(const at::TensorBase& tensor) {
-  return dynamic_cast<FakeImpl*>(tensor.unsafeGetTensorImpl());
-}
+FakeImpl* fake_impl(const at::TensorBase& tensor) { return dynamic_cast<FakeImpl*>(tensor.unsafeGetTensorImpl()); }
 
 at::Tensor make_fake(ir::ShapeEnv& env, uint64_t recording, ir::TensorType type, ir::ValueRef value) {
   c10::Device device = to_torch(type.device);

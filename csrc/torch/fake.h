@@ -1,7 +1,7 @@
 // Owns: stand-in tensors: a TensorImpl without data that claims a real device, and the value in the graph behind it.
-// A FakeStorage is the unit of aliasing: it has one base slot; views are slots that hang below it by the view operation that
-// made them, and are brought up to date by playing that operation again once the base was written.
-// Must not: record anything or call operators.
+// A FakeStorage is the unit of aliasing: it has one base slot; views are slots that hang below it by the view operation
+// that made them, and are brought up to date by playing that operation again once the base was written. Must not:
+// record anything or call operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,8 +25,8 @@ struct ViewStep {
 
 // What a stand-in's content is at this moment of the recording.
 struct Slot {
-  ir::TensorType type;           // as eager has it; `value` has the same type
-  ir::ValueRef value;            // up to date while `generation` is the storage's
+  ir::TensorType type;  // as eager has it; `value` has the same type
+  ir::ValueRef value;   // up to date while `generation` is the storage's
   uint64_t generation = 0;
   std::shared_ptr<Slot> parent;  // null: the base
   ViewStep step;                 // how it is made from the parent
@@ -38,7 +38,7 @@ class FakeStorage final : public c10::StorageImpl {
 
   uint64_t recording;  // serial number of the tracer that made it: stand-ins never outlive it usefully
   uint64_t generation = 0;
-  int primal = -1;     // of the input whose memory this is
+  int primal = -1;  // of the input whose memory this is
   std::shared_ptr<Slot> base;
   std::vector<std::weak_ptr<Slot>> views;  // every slot below the base
 };

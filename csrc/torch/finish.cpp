@@ -1,5 +1,6 @@
-// Owns: the end of a recording: what became of inputs, how outputs relate to inputs and to each other, the backward by torch's
-// engine on stand-ins, and the joint graph. Must not: change what was recorded, except to drop what nothing needs.
+// Owns: the end of a recording: what became of inputs, how outputs relate to inputs and to each other, the backward by
+// torch's engine on stand-ins, and the joint graph. Must not: change what was recorded, except to drop what nothing
+// needs.
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -99,7 +100,8 @@ class Finish {
     return -1;
   }
 
-  // A view whose base the program does not hand out needs it all the same: views of one base share memory and gradients.
+  // A view whose base the program does not hand out needs it all the same: views of one base share memory and
+  // gradients.
   void add_bases() {
     const size_t given = outputs_.size();
     for (size_t i = 0; i < given; ++i) {
@@ -118,7 +120,8 @@ class Finish {
     int owner = is_whole(output) ? static_cast<int>(index) : -1;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (i == index || fake_storage(outputs_[i]) != fake_storage(output) || !is_whole(outputs_[i])) continue;
-      const bool better = owner < 0 || (outputs_[i].requires_grad() && !outputs_[static_cast<size_t>(owner)].requires_grad());
+      const bool better =
+          owner < 0 || (outputs_[i].requires_grad() && !outputs_[static_cast<size_t>(owner)].requires_grad());
       const bool earlier = owner >= 0 && static_cast<int>(i) < owner &&
                            outputs_[i].requires_grad() == outputs_[static_cast<size_t>(owner)].requires_grad();
       if (better || earlier) owner = static_cast<int>(i);

@@ -1,5 +1,5 @@
-// Owns: types of a call's results: the operator's own rule first, else torch's shape functions on meta tensors of the hinted
-// sizes. Must not: record nodes.
+// Owns: types of a call's results: the operator's own rule first, else torch's shape functions on meta tensors of the
+// hinted sizes. Must not: record nodes.
 #include <ATen/EmptyTensor.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -139,7 +139,8 @@ void place(Types* types) {
   for (auto& type : *types) {
     if (!type || type->device.is_cpu() || type->device.index >= 0) continue;
     auto kind = static_cast<c10::DeviceType>(type->device.type);
-    type->device.index = c10::impl::hasDeviceGuardImpl(kind) ? c10::impl::getDeviceGuardImpl(kind)->getDevice().index() : 0;
+    type->device.index =
+        c10::impl::hasDeviceGuardImpl(kind) ? c10::impl::getDeviceGuardImpl(kind)->getDevice().index() : 0;
   }
 }
 
@@ -164,9 +165,9 @@ Types Recorder::infer(const c10::OperatorHandle& handle, const OpInfo& info, con
 
 namespace {
 
-// One call on meta tensors. The C++ shape function of a structured operator is reached through the kernel that all backends
-// share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python kernels for the meta
-// device, slow to load and to run, are the last resort.
+// One call on meta tensors. The C++ shape function of a structured operator is reached through the kernel that all
+// backends share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python
+// kernels for the meta device, slow to load and to run, are the last resort.
 void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (info.structured) {
     Probe probe(recorder);

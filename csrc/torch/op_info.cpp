@@ -64,8 +64,8 @@ struct Functional {
   std::vector<size_t> arguments;
 };
 
-std::optional<Functional> try_functional(const FunctionSchema& schema, const std::string& name, const std::string& overload,
-                                         bool drop_written) {
+std::optional<Functional> try_functional(const FunctionSchema& schema, const std::string& name,
+                                         const std::string& overload, bool drop_written) {
   auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle) return std::nullopt;
   auto arguments = match_arguments(schema, handle->schema(), drop_written);

@@ -38,8 +38,8 @@ struct OpInfo {
   bool random = false;               // draws from a generator
   bool returns_tensors = true;       // at least one result, tensors or lists of tensors only
   std::vector<size_t> written;       // arguments that are written
-  // Mutating: the operator that computes instead of writing. Its results: own results of this one, then the new values of
-  // `written`. functional_arguments[i] is the argument of this operator for the i-th of the functional one.
+  // Mutating: the operator that computes instead of writing. Its results: own results of this one, then the new values
+  // of `written`. functional_arguments[i] is the argument of this operator for the i-th of the functional one.
   std::optional<c10::OperatorHandle> functional;
   std::vector<size_t> functional_arguments;
 };

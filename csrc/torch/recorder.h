@@ -1,7 +1,6 @@
-// Owns: recording of aten calls. A dispatch mode below autograd sends every call here; mutation and views become pure calls
-// (aliases.cpp), types come from ops/ rules or torch's own shape functions (infer.cpp), odd operators have rows of their own
-// (special_ops.cpp).
-// Must not: know inputs' plans or outputs (tracer.cpp, finish.cpp).
+// Owns: recording of aten calls. A dispatch mode below autograd sends every call here; mutation and views become pure
+// calls (aliases.cpp), types come from ops/ rules or torch's own shape functions (infer.cpp), odd operators have rows
+// of their own (special_ops.cpp). Must not: know inputs' plans or outputs (tracer.cpp, finish.cpp).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,8 +39,8 @@ class Recorder {
   void start();
   void stop();
   bool recording() const { return depth_ > 0; }
-  // An InternalError inside of a call reaches the program as a RuntimeError, for torch makes it one. It is kept, and thrown
-  // again here.
+  // An InternalError inside of a call reaches the program as a RuntimeError, for torch makes it one. It is kept, and
+  // thrown again here.
   void rethrow_failure() const {
     if (!failure_.empty()) throw InternalError(failure_);
   }
@@ -61,7 +60,8 @@ class Recorder {
   bool must_stay(const ir::Node* node) const { return random_.contains(node); }
 
   // --- values --------------------------------------------------------------------------------------------------------
-  // The slot of a stand-in, whatever TensorImpl it is. Breaks on one of another recording. Precondition: fake_storage(tensor).
+  // The slot of a stand-in, whatever TensorImpl it is. Breaks on one of another recording. Precondition:
+  // fake_storage(tensor).
   std::shared_ptr<Slot> slot_of(const at::Tensor& tensor);
   // Content of a stand-in now.
   ir::ValueRef value_of(const at::Tensor& tensor);
@@ -86,7 +86,8 @@ class Recorder {
   void ask(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
   void view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
   void mutate(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
-  // Makes `value` the content of the tensor; its dtype and shape are brought to the tensor's as an in-place operator does.
+  // Makes `value` the content of the tensor; its dtype and shape are brought to the tensor's as an in-place operator
+  // does.
   void write(const at::Tensor& tensor, ir::ValueRef value);
   // Runs the operator's composition with recording on.
   void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack);

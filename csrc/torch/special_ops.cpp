@@ -1,5 +1,7 @@
 // Owns: operators that the recorder treats in a way of their own, one row each, and operators that need data.
 // Must not: hold rules that other operators could share (aliases.cpp, infer.cpp).
+#include "torch/special_ops.h"
+
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <string_view>
@@ -7,7 +9,6 @@
 
 #include "torch/convert.h"
 #include "torch/recorder.h"
-#include "torch/special_ops.h"
 
 namespace graphlift::torch_layer {
 namespace {

@@ -223,8 +223,7 @@ class Node final : public c10::SymNodeImpl {
   }
   SymNode combine(Condition::Kind kind, ConditionRef first, ConditionRef second) {
     GL_CHECK(kind_ == Kind::Bool && first, "a condition is combined with a number");
-    return make(
-        ConditionRef(std::make_shared<Condition>(Condition{.kind = kind, .first = first, .second = second})));
+    return make(ConditionRef(std::make_shared<Condition>(Condition{.kind = kind, .first = first, .second = second})));
   }
   bool decide() {
     if (kind_ == Kind::Int) return env_.guard(Relation::Ne, value_, 0);

@@ -17,7 +17,9 @@ bool is_leaf(const c10::TensorImpl& impl) {
   return !meta || !meta->grad_fn_;
 }
 
-bool needs_gradient(const c10::TensorImpl& impl) { return impl.autograd_meta() && impl.autograd_meta()->requires_grad(); }
+bool needs_gradient(const c10::TensorImpl& impl) {
+  return impl.autograd_meta() && impl.autograd_meta()->requires_grad();
+}
 
 class TensorCheck final : public guards::LeafCheck {
  public:
@@ -103,7 +105,8 @@ std::string TensorCheck::explain(PyObject* object) const {
   c10::TensorImpl& impl = *THPVariable_Unpack(object).unsafeGetTensorImpl();
   const ir::TensorType& type = facts_->tensor;
   if (impl.dtype() != meta_)
-    return differs("dtype", c10::toString(c10::typeMetaToScalarType(impl.dtype())), c10::toString(to_torch(type.dtype)));
+    return differs("dtype", c10::toString(c10::typeMetaToScalarType(impl.dtype())),
+                   c10::toString(to_torch(type.dtype)));
   if (impl.device() != facts_->device) return differs("device", impl.device().str(), facts_->device.str());
   if (impl.is_inference() != !facts_->keys.has_any(c10::inplace_or_view_ks))
     return differs("is_inference()", yes_no(impl.is_inference()), yes_no(!impl.is_inference()));

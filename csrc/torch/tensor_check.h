@@ -12,15 +12,16 @@
 
 namespace graphlift::torch_layer {
 
-// What is guarded about a primal. Shared between the tracer, which may still find that an offset matters, and its checks.
+// What is guarded about a primal. Shared between the tracer, which may still find that an offset matters, and its
+// checks.
 struct PrimalFacts {
-  Ref type;                       // its Python class
+  Ref type;  // its Python class
   c10::DispatchKeySet keys;
   c10::Device device{c10::kCPU};
-  ir::TensorType tensor;          // symbolic sizes are bound from the tensor, strides made of them are compared
+  ir::TensorType tensor;  // symbolic sizes are bound from the tensor, strides made of them are compared
   int64_t offset = 0;
   bool leaf = true;
-  bool offset_matters = false;    // views of it are made outside of the region, or by absolute offsets
+  bool offset_matters = false;  // views of it are made outside of the region, or by absolute offsets
 };
 
 std::shared_ptr<PrimalFacts> make_facts(PyObject* object, const at::Tensor& real, const ir::TensorType& type);

@@ -18,8 +18,8 @@
 namespace graphlift::torch_layer {
 namespace {
 
-// Stands where a primal's history begins outside: the stand-in of a tensor that is no leaf isn't one either, so that torch
-// allows what it allows in eager.
+// Stands where a primal's history begins outside: the stand-in of a tensor that is no leaf isn't one either, so that
+// torch allows what it allows in eager.
 struct OutsideHistory final : torch::autograd::Node {
   using Node::Node;
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return gradients; }
@@ -91,7 +91,8 @@ ir::TensorType TracerImpl::primal_type(const at::Tensor& real, std::span<const i
   for (int64_t d = 0; d < real.dim(); ++d) {
     int64_t size = real.size(d);
     bool wanted = size > 1 && std::find(symbolic.begin(), symbolic.end(), static_cast<int>(d)) != symbolic.end();
-    type.sizes.push_back(wanted ? shapes_->new_symbol(size, "s" + std::to_string(shapes_->symbol_count())) : ir::Sym(size));
+    type.sizes.push_back(wanted ? shapes_->new_symbol(size, "s" + std::to_string(shapes_->symbol_count()))
+                                : ir::Sym(size));
   }
   std::vector<size_t> order(type.sizes.size());
   for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
@@ -140,13 +141,11 @@ Ref TracerImpl::make_primal(PyObject* object, std::span<const int> symbolic) {
   primal.input = recorder_.graph().add_input("x" + std::to_string(primals_.size()), type);
   primal.facts = make_facts(object, real, type);
   primal.seen = make_stand_in(real, &primal);
-  if (primal.seen.key_set() != real.key_set())
-    recorder_.break_now("unsupported_tensor", c10::toString(real.key_set()));
+  if (primal.seen.key_set() != real.key_set()) recorder_.break_now("unsupported_tensor", c10::toString(real.key_set()));
   primal.stand_in = Ref::steal(THPVariable_Wrap(primal.seen));
   if (!primal.stand_in) return {};
   auto* type_object = reinterpret_cast<PyObject*>(Py_TYPE(object));
-  if (type_object != THPVariableClass &&
-      PyObject_SetAttrString(primal.stand_in.get(), "__class__", type_object) < 0)
+  if (type_object != THPVariableClass && PyObject_SetAttrString(primal.stand_in.get(), "__class__", type_object) < 0)
     return {};
   Ref result = primal.stand_in;
   by_object_[object] = static_cast<int>(primals_.size());
@@ -166,8 +165,7 @@ std::unique_ptr<guards::LeafCheck> TracerImpl::tensor_check(int primal) const {
 }
 
 Ref TracerImpl::sym_int(const ir::Sym& value) {
-  return with_python_errors(
-      [&] { return Ref::steal(pybind11::cast(to_sym_int(*shapes_, value)).release().ptr()); });
+  return with_python_errors([&] { return Ref::steal(pybind11::cast(to_sym_int(*shapes_, value)).release().ptr()); });
 }
 
 std::optional<ir::Sym> TracerImpl::sym_of(PyObject* object) const {

@@ -1,5 +1,5 @@
-// Owns: the face of torch towards capture/: stand-ins for tensors, recording, and what a recording became. No torch header is
-// needed to include it. Must not: know frames, guards' trees or regions.
+// Owns: the face of torch towards capture/: stand-ins for tensors, recording, and what a recording became. No torch
+// header is needed to include it. Must not: know frames, guards' trees or regions.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@
 
 namespace graphlift::torch_layer {
 
-bool is_tensor(PyObject* object);         // torch.Tensor or a subclass (exact C check)
-bool is_stand_in(PyObject* object);       // a tensor made by a Tracer
-bool is_sym_scalar(PyObject* object);     // torch.SymInt / SymFloat / SymBool
-bool is_plain_tensor_class(PyObject* object);  // class is torch.Tensor, nn.Parameter or nn.Buffer's; no __torch_function__ of its own
+bool is_tensor(PyObject* object);      // torch.Tensor or a subclass (exact C check)
+bool is_stand_in(PyObject* object);    // a tensor made by a Tracer
+bool is_sym_scalar(PyObject* object);  // torch.SymInt / SymFloat / SymBool
+bool is_plain_tensor_class(
+    PyObject* object);  // class is torch.Tensor, nn.Parameter or nn.Buffer's; no __torch_function__ of its own
 
-// Called by the tracer when an operation cannot go on without data. Must set a Python exception; the tracer then unwinds.
-// `kind`: id of a row in capture/breaks.def, e.g. "data_dependent_item". `detail`: e.g. the operator's name.
+// Called by the tracer when an operation cannot go on without data. Must set a Python exception; the tracer then
+// unwinds. `kind`: id of a row in capture/breaks.def, e.g. "data_dependent_item". `detail`: e.g. the operator's name.
 using OnBreak = std::function<void(const char* kind, const std::string& detail)>;
 // The user's source line that is being evaluated.
 using WhereNow = std::function<ir::SourceLine()>;
 
 enum class Aliasing : uint8_t {
-  Fresh,          // own memory
-  Input,          // the very object `of` (a primal's index)
-  ViewOfInput,    // as_strided-like view of primal `of`
-  ViewOfOutput,   // view of forward output `of` (which is Fresh and not itself a view)
+  Fresh,         // own memory
+  Input,         // the very object `of` (a primal's index)
+  ViewOfInput,   // as_strided-like view of primal `of`
+  ViewOfOutput,  // view of forward output `of` (which is Fresh and not itself a view)
 };
 
 struct OutputPlan {
@@ -53,20 +54,21 @@ struct InputPlan {
   bool mutated_data = false;      // new value is written back after the forward
   bool mutated_metadata = false;  // set_/resize_/t_() ... on an input
   bool mutated_under_no_grad = false;
-  bool wants_gradient = false;    // some output depends on it and it requires grad
-  int gradient = -1;              // index among the joint graph's gradients
-  int tangent = -1;               // of the new value of a mutated input, among tangents; -1: no gradient flows into it
+  bool wants_gradient = false;  // some output depends on it and it requires grad
+  int gradient = -1;            // index among the joint graph's gradients
+  int tangent = -1;             // of the new value of a mutated input, among tangents; -1: no gradient flows into it
 };
 
-// One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh or view
-// plan, as values), new values of mutated inputs in order, then gradients in order of InputPlan::gradient.
+// One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh
+// or view plan, as values), new values of mutated inputs in order, then gradients in order of InputPlan::gradient.
 struct Traced {
   std::unique_ptr<ir::Graph> joint;
   std::vector<InputPlan> inputs;
   std::vector<OutputPlan> outputs;
   int tangents = 0;
   int gradients = 0;
-  std::vector<Ref> constants;  // tensors built into the graph: node "graphlift::constant" with one argument, the index here
+  std::vector<Ref>
+      constants;  // tensors built into the graph: node "graphlift::constant" with one argument, the index here
   // Not empty: this recording must not be compiled; the words say why (aliased inputs are mutated, ...).
   std::string refuse;
 };
@@ -77,12 +79,14 @@ class Tracer {
   virtual ~Tracer() = default;
 
   // --- inputs --------------------------------------------------------------------------------------------------------
-  // The stand-in for an outside tensor: same class, dtype, device, sizes, strides, requires_grad, is_leaf as far as Python
-  // sees. Dimensions in `symbolic` become symbols. Primals are numbered in order of first call; a second call with the same
-  // tensor returns the same object. Null with a Python error or after OnBreak (sparse, nested, subclass, quantized...).
+  // The stand-in for an outside tensor: same class, dtype, device, sizes, strides, requires_grad, is_leaf as far as
+  // Python sees. Dimensions in `symbolic` become symbols. Primals are numbered in order of first call; a second call
+  // with the same tensor returns the same object. Null with a Python error or after OnBreak (sparse, nested, subclass,
+  // quantized...).
   virtual Ref stand_in(PyObject* tensor, std::span<const int> symbolic) = 0;
   virtual std::optional<int> primal_of(PyObject* stand_in) const = 0;
-  // The check that region entry makes on the real tensor for the given primal; static dims exactly, symbolic dims bound.
+  // The check that region entry makes on the real tensor for the given primal; static dims exactly, symbolic dims
+  // bound.
   virtual std::unique_ptr<guards::LeafCheck> tensor_check(int primal) const = 0;
   // An outside int that varies: a torch.SymInt object.
   virtual Ref sym_int(const ir::Sym& value) = 0;
@@ -95,13 +99,13 @@ class Tracer {
   virtual size_t call_count() const = 0;  // aten calls recorded so far
 
   // --- the end -------------------------------------------------------------------------------------------------------
-  // Ends the recording with these stand-ins (or fresh tensors) as outputs, runs the autograd engine on stand-ins for the
-  // differentiable ones and returns the joint graph. Null with a Python error set.
+  // Ends the recording with these stand-ins (or fresh tensors) as outputs, runs the autograd engine on stand-ins for
+  // the differentiable ones and returns the joint graph. Null with a Python error set.
   virtual std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) = 0;
 };
 
-// A check of the ambient state that steered the recording (grad mode, inference mode, autocast, default dtype and device,
-// deterministic flags, functorch and torch-function state), as it is now.
+// A check of the ambient state that steered the recording (grad mode, inference mode, autocast, default dtype and
+// device, deterministic flags, functorch and torch-function state), as it is now.
 std::unique_ptr<guards::LeafCheck> ambient_check();
 
 // A compiled region's tensor part: forward, and backward as one autograd node.

@@ -37,13 +37,13 @@ auto with_python_errors(Body&& body) -> decltype(body()) {
 }
 
 struct Primal {
-  Ref object;                          // the real tensor
+  Ref object;  // the real tensor
   Ref stand_in;
-  at::Tensor seen;                     // the stand-in as the program sees it
-  at::Tensor root;                     // the leaf that gradients reach; undefined when it requires none
-  std::shared_ptr<Slot> slot;          // of `seen` at first
+  at::Tensor seen;             // the stand-in as the program sees it
+  at::Tensor root;             // the leaf that gradients reach; undefined when it requires none
+  std::shared_ptr<Slot> slot;  // of `seen` at first
   ir::Node* input = nullptr;
-  torch::autograd::Edge edge;          // where its gradient arrives; empty when it requires none
+  torch::autograd::Edge edge;  // where its gradient arrives; empty when it requires none
   std::shared_ptr<PrimalFacts> facts;
 };
 

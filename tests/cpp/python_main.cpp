@@ -1,5 +1,5 @@
-// Owns: the main function of every C++ test program: a Python interpreter as the one this was built for (its environment's
-// packages included), then GoogleTest. The main thread holds the GIL. Must not: know a layer.
+// Owns: the main function of every C++ test program: a Python interpreter as the one this was built for (its
+// environment's packages included), then GoogleTest. The main thread holds the GIL. Must not: know a layer.
 #include <Python.h>
 #include <gtest/gtest.h>
 

@@ -6,14 +6,51 @@ Statements and expressions are chosen so that errors of all kinds occur, in and 
 from hypothesis import strategies as st
 
 NAMES = ("a", "b", "c", "d")
-_BINARY = ("+", "-", "*", "//", "%", "&", "|", "^", "<<", "<", "<=", "==", "!=", ">", "is", "is not", "in", "not in", "and", "or")
+_BINARY = (
+    "+",
+    "-",
+    "*",
+    "//",
+    "%",
+    "&",
+    "|",
+    "^",
+    "<<",
+    "<",
+    "<=",
+    "==",
+    "!=",
+    ">",
+    "is",
+    "is not",
+    "in",
+    "not in",
+    "and",
+    "or",
+)
 _AUGMENTED = ("+=", "-=", "*=", "//=", "%=", "|=", "&=")
 _ERRORS = ("ValueError", "KeyError", "TypeError", "ZeroDivisionError", "LookupError", "Exception")
 
 _atoms = st.one_of(
     st.sampled_from(NAMES),
     st.integers(-3, 9).map(str),
-    st.sampled_from(["'x'", "''", "None", "True", "1.5", "[]", "()", "{}", "[1, 2, 3]", "(1, 'y')", "{'k': 1}", "range(3)", "unknown"]),
+    st.sampled_from(
+        [
+            "'x'",
+            "''",
+            "None",
+            "True",
+            "1.5",
+            "[]",
+            "()",
+            "{}",
+            "[1, 2, 3]",
+            "(1, 'y')",
+            "{'k': 1}",
+            "range(3)",
+            "unknown",
+        ]
+    ),
 )
 
 
@@ -95,24 +132,37 @@ def _nested(inner):
     name = st.sampled_from(NAMES)
     return st.one_of(
         st.tuples(expressions, body, maybe).map(
-            lambda t: [f"if {t[0]}:", *_block(t[1]), *(["else:", *_block(t[2])] if t[2] else [])]),
+            lambda t: [f"if {t[0]}:", *_block(t[1]), *(["else:", *_block(t[2])] if t[2] else [])]
+        ),
         st.tuples(name, expressions, body, maybe).map(lambda t: _loop(f"for {t[0]} in tick({t[1]}):", t[2], t[3])),
         st.tuples(expressions, body, maybe).map(lambda t: _loop(f"while {t[0]}:", t[1], t[2])),
         st.tuples(name, expressions, body, st.sampled_from(["break", "continue"])).map(
-            lambda t: _loop(f"for {t[0]} in tick([1, {t[1]}, 2]):", [*t[2], f"if {t[0]}: {t[3]}"], [])),
+            lambda t: _loop(f"for {t[0]} in tick([1, {t[1]}, 2]):", [*t[2], f"if {t[0]}: {t[3]}"], [])
+        ),
         st.tuples(body, st.sampled_from(_ERRORS), name, maybe, maybe, maybe).map(lambda t: _try(*t)),
         st.tuples(body, body).map(lambda t: ["try:", *_block(t[0]), "finally:", *_block(t[1])]),
         st.tuples(st.booleans(), name, body).map(lambda t: [f"with Manager({t[0]}) as {t[1]}:", *_block(t[2])]),
         st.tuples(expressions, body, body).map(lambda t: _match(*t)),
         st.tuples(name, body, name).map(
-            lambda t: [f"def inner({t[0]}=2):", *_block(["spend()", f"{t[2]} = 1", *t[1]]), "show(inner())"]),
+            lambda t: [f"def inner({t[0]}=2):", *_block(["spend()", f"{t[2]} = 1", *t[1]]), "show(inner())"]
+        ),
         st.tuples(name, body).map(
-            lambda t: ["def closure():", *_block([f"nonlocal {t[0]}", "spend()", *t[1]]), "show(closure())"]),
+            lambda t: ["def closure():", *_block([f"nonlocal {t[0]}", "spend()", *t[1]]), "show(closure())"]
+        ),
         st.tuples(name, body, expressions).map(
-            lambda t: ["def gen(a=1, b=2, c=3, d=4):", *_block(["spend()", f"got = yield {t[2]}", *t[1], f"yield from tick({t[0]})"]),
-                       "show(list(gen()))"]),
-        st.tuples(name, body).map(lambda t: ["class K:", *_block([f"{t[0]} = 5", *[s for s in t[1] if "return" not in s]])]
-                                  if not any("return" in s or "nonlocal" in s for s in t[1]) else t[1]),
+            lambda t: [
+                "def gen(a=1, b=2, c=3, d=4):",
+                *_block(["spend()", f"got = yield {t[2]}", *t[1], f"yield from tick({t[0]})"]),
+                "show(list(gen()))",
+            ]
+        ),
+        st.tuples(name, body).map(
+            lambda t: (
+                ["class K:", *_block([f"{t[0]} = 5", *[s for s in t[1] if "return" not in s]])]
+                if not any("return" in s or "nonlocal" in s for s in t[1])
+                else t[1]
+            )
+        ),
     )
 
 

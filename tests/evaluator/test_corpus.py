@@ -1,24 +1,33 @@
-"""Each written function does the same in our evaluator as in CPython's: whole, step by step, and left at every instruction."""
+"""Written functions do the same in our evaluator as in CPython's: whole, step by step, left at every instruction."""
 
 import importlib
 import pkgutil
 import sys
+from pathlib import Path
 
 import corpus
-import graphlift_evaluator
 import pytest
 from comparing import all_codes, evaluated, leaving_after, observe, stepping, stopping
 
+import graphlift_evaluator
+
+
+def _modules():
+    for info in pkgutil.iter_modules(corpus.__path__):
+        yield info.name, vars(importlib.import_module(f"corpus.{info.name}"))
+    # Syntax that 3.11 does not know is kept in text files.
+    for path in sorted((Path(corpus.__file__).parent / "newer").glob("since_*.txt")):
+        if sys.version_info[:2] >= (3, int(path.stem[-2:])):
+            namespace = {"__name__": path.stem}
+            exec(compile(path.read_text(), str(path), "exec"), namespace)
+            yield path.stem, namespace
+
 
 def _cases():
-    for info in pkgutil.iter_modules(corpus.__path__):
-        since = int(info.name.rsplit("_", 1)[1]) if info.name.rsplit("_", 1)[-1].isdigit() else 311
-        if sys.version_info[0] * 100 + sys.version_info[1] < since:
-            continue
-        module = importlib.import_module(f"corpus.{info.name}")
-        for name, value in vars(module).items():
+    for module, contents in _modules():
+        for name, value in contents.items():
             if name.startswith("case_") and callable(value):
-                yield pytest.param(value, id=f"{info.name}-{name[5:]}")
+                yield pytest.param(value, id=f"{module}-{name[5:]}")
 
 
 CASES = list(_cases())

@@ -5,8 +5,9 @@ import pkgutil
 import sys
 
 import corpus
-import graphlift_evaluator as ge
 import pytest
+
+import graphlift_evaluator as ge
 
 VERSION = sys.version_info[:2]
 
@@ -17,9 +18,8 @@ def _codes():
 
     todo = []
     for info in pkgutil.iter_modules(corpus.__path__):
-        if not info.name.endswith(("_312", "_313")):
-            module = importlib.import_module(f"corpus.{info.name}")
-            todo += [f.__code__ for f in vars(module).values() if isinstance(f, types.FunctionType)]
+        module = importlib.import_module(f"corpus.{info.name}")
+        todo += [f.__code__ for f in vars(module).values() if isinstance(f, types.FunctionType)]
     import argparse
     import dataclasses
     import typing
@@ -41,7 +41,9 @@ JOINED = {"KW_NAMES", "PRECALL", "CALL"}
 def test_same_instructions_as_dis():
     for code in CODES:
         expected = [
-            (i.offset // 2, i.opname, i.arg or 0) for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")
+            (i.offset // 2, i.opname, i.arg or 0)
+            for i in dis.get_instructions(code)
+            if i.opname not in ("EXTENDED_ARG", "CACHE")
         ]
         ours = {own: (name, arg) for _, own, _, name, arg in ge.decode(code)}
         joined = {unit for unit, name, _ in expected if name in JOINED} - set(ours)

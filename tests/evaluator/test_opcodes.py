@@ -1,10 +1,11 @@
-"""The opcode table against the running interpreter: every opcode has a row and every row an opcode; stack effects agree."""
+"""The opcode table against the running interpreter: rows and opcodes match both ways; stack effects agree."""
 
 import opcode
 import sys
 
-import graphlift_evaluator
 import pytest
+
+import graphlift_evaluator
 
 VERSION = sys.version_info[0] * 100 + sys.version_info[1]
 REAL = {name: number for name, number in opcode.opmap.items() if number < 256 and not name.startswith("INSTRUMENTED_")}

@@ -1,8 +1,9 @@
 """Random programs do the same in our evaluator as in CPython's, whole and left at a random instruction."""
 
-import graphlift_evaluator
 import pytest
 from comparing import all_codes, evaluated, leaving_after, observe, stepping, stopping
+
+import graphlift_evaluator
 
 hypothesis = pytest.importorskip("hypothesis")
 
@@ -47,8 +48,8 @@ def test_same_when_left_after_some_instructions(text, count):
 @SETTINGS
 def test_same_when_left_at_an_instruction(text, data):
     expected = _observe(text, lambda f: f)
-    function = _fresh(text)
-    places = [(c, i[0]) for c in range(len(all_codes(function))) for i in graphlift_evaluator.decode(all_codes(function)[c])]
+    codes = all_codes(_fresh(text))
+    places = [(c, i[0]) for c in range(len(codes)) for i in graphlift_evaluator.decode(codes[c])]
     index, unit = data.draw(hypothesis.strategies.sampled_from(places))
     skip = data.draw(hypothesis.strategies.integers(0, 2))
     assert _observe(text, lambda f: stopping(f, all_codes(f)[index], unit, skip)) == expected

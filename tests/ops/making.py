@@ -27,7 +27,9 @@ class Make:
 
     def last(self, *shape, dtype=F32):
         """Channels last."""
-        return self(*shape, dtype=dtype).to(memory_format=torch.channels_last if len(shape) == 4 else torch.channels_last_3d)
+        return self(*shape, dtype=dtype).to(
+            memory_format=torch.channels_last if len(shape) == 4 else torch.channels_last_3d
+        )
 
     def permuted(self, *shape, order, dtype=F32):
         """Of this shape, in memory nested as `order` says, outermost first."""

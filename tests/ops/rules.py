@@ -129,8 +129,13 @@ def flat(value):
 def describe(tensor, is_view):
     if tensor is None:
         return None
-    return (dtype_name(tensor.dtype), str(tensor.device), list(tensor.shape), list(tensor.stride()),
-            tensor.storage_offset() if is_view else 0)
+    return (
+        dtype_name(tensor.dtype),
+        str(tensor.device),
+        list(tensor.shape),
+        list(tensor.stride()),
+        tensor.storage_offset() if is_view else 0,
+    )
 
 
 def infer(name, sample, mode):
@@ -141,14 +146,20 @@ def infer(name, sample, mode):
     if answer is None:
         return None, translator.env
     hint = translator.env.hint
-    tensors = [None if t is None else (t.dtype, t.device, [hint(s) for s in t.sizes], [hint(s) for s in t.strides],
-                                       hint(t.offset)) for t in answer[0]]
+    tensors = [
+        None
+        if t is None
+        else (t.dtype, t.device, [hint(s) for s in t.sizes], [hint(s) for s in t.strides], hint(t.offset))
+        for t in answer[0]
+    ]
     return (without_opaque(name, tensors), [hint(i) for i in answer[1]]), translator.env
 
 
 def takes_number_for_tensor(schema, sample):
-    return any(isinstance(value, (int, float, complex)) and str(arg.type) == "Tensor"
-               for value, arg in zip(sample.args, schema.arguments))
+    return any(
+        isinstance(value, (int, float, complex)) and str(arg.type) == "Tensor"
+        for value, arg in zip(sample.args, schema.arguments)
+    )
 
 
 def overlaps_itself(tensor):
@@ -184,8 +195,21 @@ def without_opaque(name, described):
 OPAQUE = {"aten::mkldnn_rnn_layer.default": 3, "aten::cudnn_batch_norm.default": 3, "aten::_cudnn_rnn.default": 3}
 
 # Aliases whose schema does not say so, and functional forms of writes, which keep self's offset as they keep its strides.
-KEEPS_OFFSET = {"aten::_unsafe_view", "aten::lift", "aten::copy", "aten::slice_scatter", "aten::select_scatter", "aten::diagonal_scatter",
-                "aten::as_strided_scatter"}
+KEEPS_OFFSET = {
+    "aten::_unsafe_view",
+    "aten::lift",
+    "aten::copy",
+    "aten::slice_scatter",
+    "aten::select_scatter",
+    "aten::diagonal_scatter",
+    "aten::as_strided_scatter",
+}
 # Errors of kernels, not of types: the compiled call raises them as well.
-KERNEL_ERRORS = ("not implemented for", "not support", "out of range", "out of bounds", "ZeroDivisionError",
-                 "Could not run")
+KERNEL_ERRORS = (
+    "not implemented for",
+    "not support",
+    "out of range",
+    "out of bounds",
+    "ZeroDivisionError",
+    "Could not run",
+)

@@ -1,7 +1,6 @@
 """Samples of fused attention."""
 
 import torch
-
 from making import BF16, F16, F32, F64
 from rules import call
 from samples import samples
@@ -54,7 +53,9 @@ def flash_cuda_backward(make):
     for query in half_heads(make):
         if query.is_cuda:
             forward = torch.ops.aten._scaled_dot_product_flash_attention(query, query, query)
-            yield call(make(2, 3, 5, 64, dtype=query.dtype), query, query, query, *forward[:6], 0.0, False, *forward[6:8])
+            yield call(
+                make(2, 3, 5, 64, dtype=query.dtype), query, query, query, *forward[:6], 0.0, False, *forward[6:8]
+            )
 
 
 @samples("_scaled_dot_product_efficient_attention")

@@ -1,7 +1,6 @@
 """Samples of factories and random operators."""
 
 import torch
-
 from making import BOOL, C64, F16, F32, F64, I32, I64, layouts
 from rules import call
 from samples import samples
@@ -116,7 +115,17 @@ def arange_start(make):
 
 @samples("arange.start_step")
 def arange_step(make):
-    for start, end, step in ((1, 9, 2), (0, 7, 3), (9, 1, -2), (9, 1, -1), (0, 1, 0.3), (1, 5, -1), (0, 5, 0), (0, 10, 5), (2, 7, 1)):
+    for start, end, step in (
+        (1, 9, 2),
+        (0, 7, 3),
+        (9, 1, -2),
+        (9, 1, -1),
+        (0, 1, 0.3),
+        (1, 5, -1),
+        (0, 5, 0),
+        (0, 10, 5),
+        (2, 7, 1),
+    ):
         yield call(start, end, step)
         yield call(start, end, step, dtype=F32)
         yield call(start, end, step, dtype=I64)

@@ -1,7 +1,6 @@
 """Samples of pooling, resampling and padding."""
 
 import torch
-
 from making import BF16, F32, I64
 from rules import call
 from samples import samples
@@ -22,7 +21,13 @@ def volumes(make):
     yield make(3, 5, 6, 7)
 
 
-WINDOWS = (([2, 2], [], [0, 0]), ([3, 2], [2, 1], [1, 1]), ([3, 3], [2, 2], [0, 1]), ([3], [3], [1]), ([2, 2], [], [2, 0]))
+WINDOWS = (
+    ([2, 2], [], [0, 0]),
+    ([3, 2], [2, 1], [1, 1]),
+    ([3, 3], [2, 2], [0, 1]),
+    ([3], [3], [1]),
+    ([2, 2], [], [2, 0]),
+)
 
 
 @samples("max_pool2d_with_indices")

@@ -226,19 +226,42 @@ def embedding_backward(make):
 @samples("cat")
 def cat(make):
     last, plain = make.last(2, 3, 4, 5), make(2, 3, 4, 5)
-    for tensors in ([make(2, 3), make(2, 3)], [make(2, 3), make(4, 3)], [make(2, 3), make(2, 4)], [last, last], [last, plain],
-                    [plain, last], [make(2, 3)], [make(0), make(2, 3)], [make(0), make(0)], [make(3, 2).t(), make(3, 2).t()],
-                    [make(2, 3), make(2, 3, dtype=F64)], [make(2, dtype=I64), make(3)], [make(2, 3), make(3)], [make(), make()],
-                    [last, make(0)], [make.last(2, 3, 2, 4, 5), make.last(2, 3, 2, 4, 5)], [make(3, dtype=BOOL), make(2, dtype=I32)]):
+    for tensors in (
+        [make(2, 3), make(2, 3)],
+        [make(2, 3), make(4, 3)],
+        [make(2, 3), make(2, 4)],
+        [last, last],
+        [last, plain],
+        [plain, last],
+        [make(2, 3)],
+        [make(0), make(2, 3)],
+        [make(0), make(0)],
+        [make(3, 2).t(), make(3, 2).t()],
+        [make(2, 3), make(2, 3, dtype=F64)],
+        [make(2, dtype=I64), make(3)],
+        [make(2, 3), make(3)],
+        [make(), make()],
+        [last, make(0)],
+        [make.last(2, 3, 2, 4, 5), make.last(2, 3, 2, 4, 5)],
+        [make(3, dtype=BOOL), make(2, dtype=I32)],
+    ):
         for dim in (0, 1, -1):
             yield call(tensors, dim)
 
 
 @samples("stack")
 def stack(make):
-    for tensors in ([make(2, 3), make(2, 3)], [make(), make()], [make(2, 3), make(3, 2).t()], [make.last(2, 3, 4, 5)] * 2,
-                    [make.permuted(2, 3, 4, order=(1, 2, 0))] * 3, [make(2), make(3)], [make(2), make(2, dtype=F64)], [make(0, 3)] * 2,
-                    [make(2, dtype=I64), make(2)]):
+    for tensors in (
+        [make(2, 3), make(2, 3)],
+        [make(), make()],
+        [make(2, 3), make(3, 2).t()],
+        [make.last(2, 3, 4, 5)] * 2,
+        [make.permuted(2, 3, 4, order=(1, 2, 0))] * 3,
+        [make(2), make(3)],
+        [make(2), make(2, dtype=F64)],
+        [make(0, 3)] * 2,
+        [make(2, dtype=I64), make(2)],
+    ):
         for dim in (0, 1, -1):
             yield call(tensors, dim)
 

@@ -1,7 +1,6 @@
 """Samples of convolution, normalization and losses."""
 
 import torch
-
 from making import BF16, F16, F32, F64, I64, U8, layouts
 from rules import call
 from samples import samples
@@ -162,7 +161,9 @@ def batch_norm_backward(make):
     for x in normalized(make):
         for training in (True, False):
             weight, bias, mean, var = statistics(make, x, x.dtype)
-            out, save_mean, save_invstd = torch.ops.aten.native_batch_norm(x, weight, bias, mean, var, training, 0.1, 1e-5)
+            out, save_mean, save_invstd = torch.ops.aten.native_batch_norm(
+                x, weight, bias, mean, var, training, 0.1, 1e-5
+            )
             for grad in (out, out.contiguous()):
                 yield call(grad, x, weight, mean, var, save_mean, save_invstd, training, 1e-5, [True, True, True])
             yield call(out, x, weight, mean, var, save_mean, save_invstd, training, 1e-5, [True, False, False])

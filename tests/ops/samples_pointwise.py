@@ -1,6 +1,21 @@
 """Samples of pointwise operators."""
 
-from making import (BF16, BOOL, C64, F16, F32, F64, FLOAT_DTYPES, I32, I64, NUMBER_DTYPES, REAL_DTYPES, U8, layouts, pairs)
+from making import (
+    BF16,
+    BOOL,
+    C64,
+    F16,
+    F32,
+    F64,
+    FLOAT_DTYPES,
+    I32,
+    I64,
+    NUMBER_DTYPES,
+    REAL_DTYPES,
+    U8,
+    layouts,
+    pairs,
+)
 from rules import call
 from samples import samples
 
@@ -107,7 +122,9 @@ def fill_tensor(make):
 COMMON = "add.Tensor sub.Tensor mul.Tensor"
 FLOATING = "div.Tensor atan2 xlogy.Tensor copysign.Tensor"
 REAL = "remainder.Tensor fmod.Tensor hypot nextafter heaviside gcd lcm"
-BITS = """bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor bitwise_left_shift.Tensor bitwise_right_shift.Tensor"""
+BITS = (
+    """bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor bitwise_left_shift.Tensor bitwise_right_shift.Tensor"""
+)
 TRUTH = "eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor ge.Tensor logical_and logical_or logical_xor"
 BOUNDS = "clamp_min.Tensor clamp_max.Tensor"
 BOTH_BINARY = " ".join((COMMON, FLOATING, REAL, BITS, TRUTH, BOUNDS))
@@ -130,7 +147,9 @@ def binary(make):
 
 
 # A number in a tensor's place.
-@samples("add.Tensor sub.Tensor mul.Tensor div.Tensor eq.Tensor lt.Tensor ge.Tensor add_.Tensor mul_.Tensor div_.Tensor")
+@samples(
+    "add.Tensor sub.Tensor mul.Tensor div.Tensor eq.Tensor lt.Tensor ge.Tensor add_.Tensor mul_.Tensor div_.Tensor"
+)
 def binary_with_number(make):
     for dtype in NUMBER_DTYPES:
         for number in (2, 2.5, True, 1 + 2j):
@@ -158,8 +177,10 @@ def with_scalar(make):
         yield call(tensor, 2)
 
 
-@samples("remainder.Scalar_Tensor xlogy.Scalar_Self bitwise_and.Scalar_Tensor bitwise_or.Scalar_Tensor "
-         "bitwise_xor.Scalar_Tensor")
+@samples(
+    "remainder.Scalar_Tensor xlogy.Scalar_Self bitwise_and.Scalar_Tensor bitwise_or.Scalar_Tensor "
+    "bitwise_xor.Scalar_Tensor"
+)
 def scalar_first(make):
     for dtype in NUMBER_DTYPES:
         yield call(2, make(2, 3, dtype=dtype))
@@ -344,5 +365,3 @@ def prelu_backward(make):
 def complex_to_real(make):
     for tensor in layouts(make, C64):
         yield call(tensor)
-
-

@@ -1,7 +1,6 @@
 """Samples of reductions, scans, softmax, sorting and matrix products."""
 
 import torch
-
 from making import BF16, BOOL, C64, F16, F32, F64, I32, I64, NUMBER_DTYPES, U8, layouts
 from rules import call
 from samples import samples

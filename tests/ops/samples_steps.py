@@ -1,7 +1,6 @@
 """Samples of _foreach_ operators, fused optimizer steps and recurrent layers."""
 
 import torch
-
 from making import F16, F64, I64
 from rules import call
 from samples import samples
@@ -114,8 +113,21 @@ def lerp_by_numbers(make):
 
 def adam(make, lr):
     tensors = [make(2, 3), make(4)]
-    return call(tensors, like(make, tensors), like(make, tensors), like(make, tensors), [], [make(), make()], lr=lr, beta1=0.9,
-                beta2=0.99, weight_decay=0.0, eps=1e-8, amsgrad=False, maximize=False)
+    return call(
+        tensors,
+        like(make, tensors),
+        like(make, tensors),
+        like(make, tensors),
+        [],
+        [make(), make()],
+        lr=lr,
+        beta1=0.9,
+        beta2=0.99,
+        weight_decay=0.0,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
+    )
 
 
 @samples("_fused_adam _fused_adamw _fused_adam_ _fused_adamw_")
@@ -130,8 +142,18 @@ def fused_adam_by_tensor(make):
 
 def sgd(make, lr):
     tensors = [make(2, 3), make(4)]
-    return call(tensors, like(make, tensors), like(make, tensors), weight_decay=0.0, momentum=0.9, lr=lr, dampening=0.0,
-                nesterov=False, maximize=False, is_first_step=False)
+    return call(
+        tensors,
+        like(make, tensors),
+        like(make, tensors),
+        weight_decay=0.0,
+        momentum=0.9,
+        lr=lr,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=False,
+    )
 
 
 @samples("_fused_sgd _fused_sgd_")
@@ -170,8 +192,24 @@ def check_metadata(make):
 
 
 def lstm_arguments(make, reverse=False, batch_first=False):
-    return [make(5, 2, 4), make(24, 4), make(24, 6), make(24), make(24), make(2, 6), make(2, 6), reverse, [], 2, 6, 1, True, False,
-            batch_first, True]
+    return [
+        make(5, 2, 4),
+        make(24, 4),
+        make(24, 6),
+        make(24),
+        make(24),
+        make(2, 6),
+        make(2, 6),
+        reverse,
+        [],
+        2,
+        6,
+        1,
+        True,
+        False,
+        batch_first,
+        True,
+    ]
 
 
 @samples("mkldnn_rnn_layer")
@@ -202,5 +240,21 @@ def cudnn_layers(make):
         for batch_first in (False, True):
             layer = torch.nn.LSTM(4, 6, 2, batch_first=batch_first, bidirectional=True).cuda()
             weights = [w for group in layer.all_weights for w in group]
-            yield call(make(5, 3, 4), weights, 4, layer._flat_weights[0].detach(), make(4, 5 if batch_first else 3, 6),
-                       make(4, 5 if batch_first else 3, 6), 2, 6, 0, 2, batch_first, 0.0, True, True, [], None)
+            yield call(
+                make(5, 3, 4),
+                weights,
+                4,
+                layer._flat_weights[0].detach(),
+                make(4, 5 if batch_first else 3, 6),
+                make(4, 5 if batch_first else 3, 6),
+                2,
+                6,
+                0,
+                2,
+                batch_first,
+                0.0,
+                True,
+                True,
+                [],
+                None,
+            )

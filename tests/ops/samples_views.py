@@ -1,7 +1,6 @@
 """Samples of views, copies and gradients of views."""
 
 import torch
-
 from making import BF16, C64, F16, F32, F64, I32, I64, layouts
 from rules import call
 from samples import samples
@@ -37,10 +36,30 @@ def to_copy(make):
 
 @samples("view _unsafe_view")
 def view(make):
-    for tensor in (make(2, 3, 4), make.last(2, 3, 4, 4), make(4, 6).t(), make.gaps(4, 6), make(2, 1, 12).expand(2, 2, 12)[:, :1],
-                   make.strided((2, 3, 4), (24, 8, 2), 3), make.permuted(2, 3, 4, order=(1, 0, 2))):
-        for sizes in ([-1], [24], [2, 12], [6, 4], [2, 3, 4], [2, -1], [2, 3, 2, 2], [4, 6], [1, 24, 1], [2, 1, 3, 1, 4], [5, 5],
-                      [-1, -1], [-1, 5]):
+    for tensor in (
+        make(2, 3, 4),
+        make.last(2, 3, 4, 4),
+        make(4, 6).t(),
+        make.gaps(4, 6),
+        make(2, 1, 12).expand(2, 2, 12)[:, :1],
+        make.strided((2, 3, 4), (24, 8, 2), 3),
+        make.permuted(2, 3, 4, order=(1, 0, 2)),
+    ):
+        for sizes in (
+            [-1],
+            [24],
+            [2, 12],
+            [6, 4],
+            [2, 3, 4],
+            [2, -1],
+            [2, 3, 2, 2],
+            [4, 6],
+            [1, 24, 1],
+            [2, 1, 3, 1, 4],
+            [5, 5],
+            [-1, -1],
+            [-1, 5],
+        ):
             yield call(tensor, sizes)
     yield call(make(0, 3), [3, 0])
     yield call(make(0, 3), [0, 3])
@@ -63,10 +82,22 @@ def view_dtype(make):
 
 @samples("expand expand_copy")
 def expand(make):
-    for tensor, sizes in ((make(2, 1), [2, 3]), (make(3), [2, 3]), (make(3), [2, -1]), (make(), [2, 3]), (make(1, 3), [-1, 3]),
-                          (make(1, 3).t(), [2, 3, 4]), (make(2, 3), [1, 2, 3]), (make(2, 3), [1, 1, 2, 3]), (make(2), [3]),
-                          (make(1), [0]), (make(2, 3), [3]), (make(3), [-1, 3]), (make.last(2, 1, 4, 5), [2, 3, 4, 5]),
-                          (make(), [1, 1])):
+    for tensor, sizes in (
+        (make(2, 1), [2, 3]),
+        (make(3), [2, 3]),
+        (make(3), [2, -1]),
+        (make(), [2, 3]),
+        (make(1, 3), [-1, 3]),
+        (make(1, 3).t(), [2, 3, 4]),
+        (make(2, 3), [1, 2, 3]),
+        (make(2, 3), [1, 1, 2, 3]),
+        (make(2), [3]),
+        (make(1), [0]),
+        (make(2, 3), [3]),
+        (make(3), [-1, 3]),
+        (make.last(2, 1, 4, 5), [2, 3, 4, 5]),
+        (make(), [1, 1]),
+    ):
         yield call(tensor, sizes)
 
 
@@ -134,8 +165,20 @@ def slice_rows(make):
     for tensor in layouts(make):
         yield call(tensor)
         yield call(tensor, 0, 1)
-    for start, end, step in ((0, 3, 1), (1, None, 1), (None, -1, 1), (-4, -2, 1), (2, 100, 1), (5, 2, 1), (0, 7, 2), (1, 7, 3),
-                             (0, 9223372036854775807, 1), (7, 9, 1), (-100, 3, 1), (0, 3, 0)):
+    for start, end, step in (
+        (0, 3, 1),
+        (1, None, 1),
+        (None, -1, 1),
+        (-4, -2, 1),
+        (2, 100, 1),
+        (5, 2, 1),
+        (0, 7, 2),
+        (1, 7, 3),
+        (0, 9223372036854775807, 1),
+        (7, 9, 1),
+        (-100, 3, 1),
+        (0, 3, 0),
+    ):
         yield call(make(7, 2), 0, start, end, step)
         yield call(make(2, 7), 1, start, end, step)
 

@@ -1,8 +1,6 @@
 """Shape rules against eager: dtype, device, sizes, strides of every result, over the samples table."""
 
 import pytest
-import torch
-
 import samples_attention  # noqa: F401
 import samples_factories  # noqa: F401
 import samples_grids  # noqa: F401
@@ -12,16 +10,20 @@ import samples_pointwise  # noqa: F401
 import samples_reductions  # noqa: F401
 import samples_steps  # noqa: F401
 import samples_views  # noqa: F401
+import torch
 from making import Make
 from rules import KERNEL_ERRORS, eager, infer, ops, overlaps_itself
 from samples import TABLE
 
 NAMES = sorted(ops.names())
 # Rows whose rule answers for CUDA alone.
-CUDA_ONLY = {"aten::" + name for name in """mm.dtype bmm.dtype _fused_rms_norm.default _fused_rms_norm_backward.default
+CUDA_ONLY = {
+    "aten::" + name
+    for name in """mm.dtype bmm.dtype _fused_rms_norm.default _fused_rms_norm_backward.default
     cudnn_batch_norm.default cudnn_batch_norm_backward.default _scaled_dot_product_flash_attention.default
     _scaled_dot_product_flash_attention_backward.default _scaled_dot_product_efficient_attention.default
-    _scaled_dot_product_efficient_attention_backward.default _thnn_fused_lstm_cell.default _cudnn_rnn.default""".split()}
+    _scaled_dot_product_efficient_attention_backward.default _thnn_fused_lstm_cell.default _cudnn_rnn.default""".split()
+}
 
 
 def test_every_row_has_a_sample():
@@ -55,7 +57,7 @@ def problem(name, sample):
             if answer is not None and not any(words in str(truth) for words in KERNEL_ERRORS):
                 return f"{shown}: eager raises {str(truth)[:200]}, the rule says {answer}"
         elif answer is None:
-            in_place = name.partition('.')[0].endswith('_') and overlaps_itself(sample.args[0])
+            in_place = name.partition(".")[0].endswith("_") and overlaps_itself(sample.args[0])
             if not sample.outside and not in_place:
                 return f"{shown}: {mode}: declined; eager gives {truth}"
         elif answer != truth:

@@ -17,7 +17,7 @@ LAYERS = {
     "csrc/autograd": "base ir ops",
     "csrc/passes": "base ir ops",
     "csrc/backend": "base ir ops",
-    "csrc/torch": "base ir ops guards autograd backend",
+    "csrc/torch": "base ir ops guards autograd passes backend",
     "csrc/capture": "base cpython eval ir guards torch",
     "csrc/engine": LOWER + " torch capture backends/reference",
     "csrc/python": LOWER + " torch capture engine backends/reference",

@@ -69,7 +69,11 @@ def test_gpt_symbolic():
 
 def test_conv_batch_norm_training():
     model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Conv2d(3, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
         nn.Linear(8 * 4 * 4, 5),
     )
     recorded = check_against_eager(call, model, torch.randn(2, 3, 8, 8), rtol=1e-4, atol=1e-5)

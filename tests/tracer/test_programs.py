@@ -106,7 +106,12 @@ def einsum_and_matmul(x):
 
 
 def softmax_and_losses(x):
-    return F.softmax(x, -1), F.log_softmax(x, 0), F.mse_loss(x, torch.zeros_like(x)), F.smooth_l1_loss(x, x.detach() + 1)
+    return (
+        F.softmax(x, -1),
+        F.log_softmax(x, 0),
+        F.mse_loss(x, torch.zeros_like(x)),
+        F.smooth_l1_loss(x, x.detach() + 1),
+    )
 
 
 def sorting(x):
@@ -134,9 +139,25 @@ def out_argument(x):
 
 
 PROGRAMS = [
-    in_place_on_fresh, views_see_writes, split_and_unbind, factories, constants, conditions, detached, no_grad_inside,
-    several_outputs, pow_and_norms, casts, indexing, mask_write, einsum_and_matmul, softmax_and_losses, sorting,
-    numpy_style, foreach, out_argument,
+    in_place_on_fresh,
+    views_see_writes,
+    split_and_unbind,
+    factories,
+    constants,
+    conditions,
+    detached,
+    no_grad_inside,
+    several_outputs,
+    pow_and_norms,
+    casts,
+    indexing,
+    mask_write,
+    einsum_and_matmul,
+    softmax_and_losses,
+    sorting,
+    numpy_style,
+    foreach,
+    out_argument,
 ]
 
 
@@ -225,8 +246,14 @@ def test_write_to_a_history_outside_is_allowed():
 @pytest.mark.parametrize(
     "program",
     [
-        lambda x: x.sum().item(), lambda x: bool(x.sum() > 0), lambda x: x.nonzero(), lambda x: x[x > 0],
-        lambda x: torch.unique(x), lambda x: torch.equal(x, x), lambda x: int(x.sum()), lambda x: x.masked_select(x > 0),
+        lambda x: x.sum().item(),
+        lambda x: bool(x.sum() > 0),
+        lambda x: x.nonzero(),
+        lambda x: x[x > 0],
+        lambda x: torch.unique(x),
+        lambda x: torch.equal(x, x),
+        lambda x: int(x.sum()),
+        lambda x: x.masked_select(x > 0),
         lambda x: torch.allclose(x, x),
     ],
 )

@@ -1,4 +1,5 @@
 """Lists, tuples, sets, dicts, slices, unpacking, comprehensions."""
+# ruff: noqa: E742, F401, F821
 
 
 def case_displays():
@@ -24,13 +25,38 @@ def case_dict_order_of_evaluation():
 
 def case_large_dict_display():
     x = 1
-    return {"a": x, "b": x, "c": x, "d": x, "e": x, "f": x, "g": x, "h": x, "i": x, "j": x, "k": x, "l": x, "m": x, "n": x,
-            "o": x, "p": x, "q": x, "r": x, "s": x}
+    return {
+        "a": x,
+        "b": x,
+        "c": x,
+        "d": x,
+        "e": x,
+        "f": x,
+        "g": x,
+        "h": x,
+        "i": x,
+        "j": x,
+        "k": x,
+        "l": x,
+        "m": x,
+        "n": x,
+        "o": x,
+        "p": x,
+        "q": x,
+        "r": x,
+        "s": x,
+    }
 
 
 def case_unhashable():
     out = []
-    for f in (lambda: {[]: 1}, lambda: {[]}, lambda: {**{1: 2}, []: 3}, lambda: {x: 1 for x in [[]]}, lambda: {x for x in [{}]}):
+    for f in (
+        lambda: {[]: 1},
+        lambda: {[]},
+        lambda: {**{1: 2}, []: 3},
+        lambda: {x: 1 for x in [[]]},
+        lambda: {x for x in [{}]},
+    ):
         try:
             f()
         except TypeError as e:
@@ -59,7 +85,14 @@ def case_subscripts():
 
 def case_subscript_errors():
     out = []
-    for f in (lambda: [][0], lambda: {}["x"], lambda: 5[0], lambda: (1,)["a"], lambda: [].__setitem__(3, 1), lambda: "a"[5]):
+    for f in (
+        lambda: [][0],
+        lambda: {}["x"],
+        lambda: 5[0],
+        lambda: (1,)["a"],
+        lambda: [].__setitem__(3, 1),
+        lambda: "a"[5],
+    ):
         try:
             f()
         except (LookupError, TypeError) as e:
@@ -128,7 +161,17 @@ def case_unpack_errors():
     def star(v):
         a, *b, c, d = v
 
-    for f, v in ((two, [1]), (two, [1, 2, 3]), (two, 5), (two, None), (star, [1, 2]), (star, 7), (two, "abc"), (two, {1: 2}), (two, iter([1]))):
+    for f, v in (
+        (two, [1]),
+        (two, [1, 2, 3]),
+        (two, 5),
+        (two, None),
+        (star, [1, 2]),
+        (star, 7),
+        (two, "abc"),
+        (two, {1: 2}),
+        (two, iter([1])),
+    ):
         try:
             f(v)
         except (ValueError, TypeError) as e:
@@ -192,11 +235,21 @@ def case_augmented_tuple_list_quirk():
 def case_list_comprehensions():
     m = [[1, 2], [3, 4]]
     x = "kept"
-    return [x for r in m for x in r if x % 2], x, [[c * 2 for c in r] for r in m], [i for i in range(3) if i if i > 1], [a + b for a, b in m]
+    return (
+        [x for r in m for x in r if x % 2],
+        x,
+        [[c * 2 for c in r] for r in m],
+        [i for i in range(3) if i if i > 1],
+        [a + b for a, b in m],
+    )
 
 
 def case_set_dict_comprehensions():
-    return {x % 3 for x in range(7)}, {k: v for k, v in zip("abc", range(3)) if v}, {x: [y for y in range(x)] for x in range(3)}
+    return (
+        {x % 3 for x in range(7)},
+        {k: v for k, v in zip("abc", range(3)) if v},
+        {x: [y for y in range(x)] for x in range(3)},
+    )
 
 
 def case_comprehension_closures():
@@ -300,7 +353,41 @@ def case_contains_variants():
 
 def case_big_tuple_and_list():
     x = 1
-    t = (x, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, x)
+    t = (
+        x,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        10,
+        11,
+        12,
+        13,
+        14,
+        15,
+        16,
+        17,
+        18,
+        19,
+        20,
+        21,
+        22,
+        23,
+        24,
+        25,
+        26,
+        27,
+        28,
+        29,
+        30,
+        31,
+        32,
+        x,
+    )
     return len(t), sum([*t, *t])
 
 

@@ -1,4 +1,5 @@
 """Branches, loops, boolean operators, conditional expressions."""
+# ruff: noqa: E742, F401, F821
 
 
 def case_if_chain():
@@ -168,8 +169,7 @@ def case_assert_without_message():
 
 
 def case_pass_and_ellipsis():
-    def f():
-        ...
+    def f(): ...
 
     def g():
         pass
@@ -221,6 +221,7 @@ def case_unbound_later():
     return late
 
 
+# fmt: off
 def case_large_jump():
     x = 0
     for i in range(3):
@@ -236,6 +237,7 @@ def case_large_jump():
         else:
             x += 100
     return x
+# fmt: on
 
 
 def case_return_in_loop():

@@ -1,4 +1,5 @@
 """Definitions, argument binding, closures, decorators, recursion, lambdas."""
+# ruff: noqa: E742, F401, F821
 
 import functools
 import sys
@@ -23,7 +24,13 @@ def case_missing_argument():
         return a
 
     out = []
-    for call in (lambda: f(1), lambda: f(1, 2), lambda: f(1, 2, 3, c=1), lambda: f(1, 2, c=1, e=2), lambda: f(1, 2, a=3, c=2)):
+    for call in (
+        lambda: f(1),
+        lambda: f(1, 2),
+        lambda: f(1, 2, 3, c=1),
+        lambda: f(1, 2, c=1, e=2),
+        lambda: f(1, 2, a=3, c=2),
+    ):
         try:
             call()
         except TypeError as e:
@@ -224,7 +231,11 @@ def case_partial_and_reduce():
     def add(a, b, c=0):
         return a + b + c
 
-    return functools.partial(add, 1, c=5)(2), functools.reduce(add, [1, 2, 3]), functools.reduce(lambda a, b: a * b, range(1, 6))
+    return (
+        functools.partial(add, 1, c=5)(2),
+        functools.reduce(add, [1, 2, 3]),
+        functools.reduce(lambda a, b: a * b, range(1, 6)),
+    )
 
 
 def case_callbacks_from_c():
@@ -253,8 +264,18 @@ def case_star_calls():
         return a, sorted(k.items())
 
     t, d = (1, 2), {"x": 1}
-    return (f(*t), f(*t, *t), f(0, *t, 9), f(**d), f(**d, y=2), f(*t, **d, z=3), f(*[], **{}), f(*range(3)), f(*"ab", *{1: 2}),
-            f(a=1, **{"b": 2}, **{"c": 3}))
+    return (
+        f(*t),
+        f(*t, *t),
+        f(0, *t, 9),
+        f(**d),
+        f(**d, y=2),
+        f(*t, **d, z=3),
+        f(*[], **{}),
+        f(*range(3)),
+        f(*"ab", *{1: 2}),
+        f(a=1, **{"b": 2}, **{"c": 3}),
+    )
 
 
 def case_star_call_duplicate():
@@ -385,14 +406,30 @@ def case_callable_instance():
 
 
 def case_builtin_calls():
-    return (len([1, 2]), isinstance(1, (int, str)), max(1, 2, key=lambda v: -v), sum([[1], [2]], []), print("x", end="|"),
-            int("12", base=5), dict(a=1), getattr(1, "nope", "d"), divmod(7, 3), pow(2, 5, 7), round(2.567, ndigits=1))
+    return (
+        len([1, 2]),
+        isinstance(1, (int, str)),
+        max(1, 2, key=lambda v: -v),
+        sum([[1], [2]], []),
+        print("x", end="|"),
+        int("12", base=5),
+        dict(a=1),
+        getattr(1, "nope", "d"),
+        divmod(7, 3),
+        pow(2, 5, 7),
+        round(2.567, ndigits=1),
+    )
 
 
 def case_extended_arg_constants():
     f = eval("lambda: [" + ",".join(f"{i}.5" for i in range(300)) + "][-1]")
     g = {}
-    exec("def g():\n" + "\n".join(f"    v{i} = {i} + {i}.25" for i in range(300)) + "\n    return v299 + v3, len(locals())", g)
+    exec(
+        "def g():\n"
+        + "\n".join(f"    v{i} = {i} + {i}.25" for i in range(300))
+        + "\n    return v299 + v3, len(locals())",
+        g,
+    )
     return f(), g["g"]()
 
 

@@ -1,4 +1,5 @@
 """The match statement."""
+# ruff: noqa: E742, F401, F821
 
 import collections
 import dataclasses
@@ -57,8 +58,33 @@ def _kind(v):
 
 
 def case_all_kinds():
-    values = [0, 1, 5, 500, "a", "z", [], [7], [1, 2, 3], [5, 6], (9, 8, 7), {"type": "p", "x": 1, "q": 2}, {"k": [1, 2]}, {"z": 1},
-              Point(0, 3), Point(4, 4), Point(1, 2), None, 1.5, 2j, {1}, b"bytes", range(3), collections.deque([1, 2]), True]
+    values = [
+        0,
+        1,
+        5,
+        500,
+        "a",
+        "z",
+        [],
+        [7],
+        [1, 2, 3],
+        [5, 6],
+        (9, 8, 7),
+        {"type": "p", "x": 1, "q": 2},
+        {"k": [1, 2]},
+        {"z": 1},
+        Point(0, 3),
+        Point(4, 4),
+        Point(1, 2),
+        None,
+        1.5,
+        2j,
+        {1},
+        b"bytes",
+        range(3),
+        collections.deque([1, 2]),
+        True,
+    ]
     return [_kind(v) for v in values]
 
 
@@ -208,7 +234,12 @@ def case_nested_patterns():
             case ("cmd", ("go" | "run") as verb, *args):
                 return verb, args
 
-    return (f({"points": [Point(0, 1), Point(2, 3), 4]}), f([[1, [2, 3, 4]], {"d": 5, "e": 6}]), f(("cmd", "run", 1, 2)), f(["cmd", "x"]))
+    return (
+        f({"points": [Point(0, 1), Point(2, 3), 4]}),
+        f([[1, [2, 3, 4]], {"d": 5, "e": 6}]),
+        f(("cmd", "run", 1, 2)),
+        f(["cmd", "x"]),
+    )
 
 
 def case_guard_side_effects():

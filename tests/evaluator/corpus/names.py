@@ -1,4 +1,5 @@
 """Globals, builtins, imports, del, star imports, module attributes."""
+# ruff: noqa: E742, F401, F821
 
 import builtins
 import sys
@@ -103,7 +104,7 @@ def case_import_from_unknown_location():
     m = types.ModuleType("nowhere_module")
     sys.modules["nowhere_module"] = m
     try:
-        from nowhere_module import thing
+        pass
     finally:
         del sys.modules["nowhere_module"]
 

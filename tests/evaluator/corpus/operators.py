@@ -1,14 +1,15 @@
 """Every operator, on builtin and user types, in place and not; formatting."""
+# ruff: noqa: E742, F401, F821
 
 
 def case_arithmetic():
     a, b = 17, 5
-    return a + b, a - b, a * b, a / b, a // b, a % b, a ** b, a << b, a >> b, a & b, a | b, a ^ b, -a, +a, ~a, not a
+    return a + b, a - b, a * b, a / b, a // b, a % b, a**b, a << b, a >> b, a & b, a | b, a ^ b, -a, +a, ~a, not a
 
 
 def case_arithmetic_floats_complex():
     a, b = 7.5, -2.0
-    return a + b, a / b, a // b, a % b, a ** 2, -a, abs(b), 3j * 2, (1 + 2j) ** 2, 1e300 * 1e10
+    return a + b, a / b, a // b, a % b, a**2, -a, abs(b), 3j * 2, (1 + 2j) ** 2, 1e300 * 1e10
 
 
 def case_in_place():
@@ -93,8 +94,20 @@ def case_nan_identity():
 
 def case_type_errors():
     out = []
-    for f in (lambda: 1 + "a", lambda: "a" - 1, lambda: [] * {}, lambda: -"a", lambda: ~1.5, lambda: +[], lambda: 1 < "a",
-              lambda: None > 1, lambda: 1 @ 2, lambda: 5 % None, lambda: "%d" % "x", lambda: 2 ** "a"):
+    for f in (
+        lambda: 1 + "a",
+        lambda: "a" - 1,
+        lambda: [] * {},
+        lambda: -"a",
+        lambda: ~1.5,
+        lambda: +[],
+        lambda: 1 < "a",
+        lambda: None > 1,
+        lambda: 1 @ 2,
+        lambda: 5 % None,
+        lambda: "%d" % "x",
+        lambda: 2 ** "a",
+    ):
         try:
             f()
         except TypeError as e:
@@ -104,7 +117,7 @@ def case_type_errors():
 
 def case_value_errors():
     out = []
-    for f in (lambda: 1 / 0, lambda: 1 // 0, lambda: 1 % 0, lambda: 0 ** -1, lambda: 1 << -1, lambda: 2.0 ** 10000):
+    for f in (lambda: 1 / 0, lambda: 1 // 0, lambda: 1 % 0, lambda: 0**-1, lambda: 1 << -1, lambda: 2.0**10000):
         try:
             f()
         except (ArithmeticError, ValueError) as e:
@@ -126,11 +139,11 @@ def case_reflected_priority():
         def __radd__(self, o):
             return "B.radd"
 
-    return A() + B(), B() + A(), 1 .__add__(2)
+    return A() + B(), B() + A(), (1).__add__(2)
 
 
 def case_big_integers():
-    x = 2 ** 100
+    x = 2**100
     x += 1
     return x, x * x, x % 97, -x >> 3, x & 0xFFFF, int(str(x)) == x
 
@@ -146,8 +159,25 @@ def case_string_building():
 
 def case_fstrings():
     x, w, name = 3.14159, 10, "n"
-    return (f"{x}", f"{x:.2f}", f"{x:{w}.{2}f}", f"{name!r}", f"{name!s:>5}", f"{name!a}", f"{{}}", f"{x=}", f"{x = :.1f}",
-            f"a{name}b{w}c", f"{'nested' + f'{w}'}", f"{w:#x}", f"{[1, 2]}", f"{None}", f"{w:,}", f"{-w:+}", f"{name:*^9}")
+    return (
+        f"{x}",
+        f"{x:.2f}",
+        f"{x:{w}.{2}f}",
+        f"{name!r}",
+        f"{name!s:>5}",
+        f"{name!a}",
+        "{}",
+        f"{x=}",
+        f"{x = :.1f}",
+        f"a{name}b{w}c",
+        f"{'nested' + f'{w}'}",
+        f"{w:#x}",
+        f"{[1, 2]}",
+        f"{None}",
+        f"{w:,}",
+        f"{-w:+}",
+        f"{name:*^9}",
+    )
 
 
 def case_fstring_objects():
@@ -204,7 +234,7 @@ def case_index_protocol():
         def __index__(self):
             return 1
 
-    return [1, 2, 3][I()], [1, 2, 3][I():], "ab" * I(), range(5)[I()], hex(I())
+    return [1, 2, 3][I()], [1, 2, 3][I() :], "ab" * I(), range(5)[I()], hex(I())
 
 
 def case_bool_arithmetic():

@@ -1,4 +1,5 @@
 """Context managers."""
+# ruff: noqa: E742, F401, F821
 
 import contextlib
 import sys
@@ -39,6 +40,7 @@ def case_several():
         return a + b
 
 
+# fmt: off
 def case_parenthesized():
     with (
         Manager("a") as a,
@@ -46,6 +48,7 @@ def case_parenthesized():
     ):
         x = a
     return x
+# fmt: on
 
 
 def case_exception_passes():
@@ -257,8 +260,10 @@ def case_traceback_in_with():
         y = 2
 
 
+# fmt: off
 def case_multiline_with():
     with Manager("a"), \
             Manager("b"):
         raise ValueError(
             "lines")
+# fmt: on

@@ -33,7 +33,8 @@ struct ShapeCall {
   std::vector<std::optional<ir::TensorType>>& results;
   std::vector<ir::Sym> int_results = {};         // results of type int, in order
   ir::DType default_dtype = ir::DType::float32;  // torch.get_default_dtype()
-  int8_t current_device = 0;                     // the accelerator that a device without index means
+  // The index that a device without one gets. -1: it stays without, and the caller fills it in.
+  int8_t current_device = -1;
 
   bool is_tensor(size_t i) const;
   bool is_number(size_t i) const;  // int, float, bool or complex

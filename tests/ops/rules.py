@@ -4,23 +4,11 @@ Owns the translation of real torch tensors and arguments into what `graphlift_op
 comparison of the answers. Must not know any single operator.
 """
 
-import importlib
-import os
 import re
-import sys
 from dataclasses import dataclass, field
 
+import graphlift_ops as ops
 import torch
-
-
-def _load():
-    for folder in filter(None, [os.environ.get("GRAPHLIFT_MODULES"), "build/modules"]):
-        if os.path.isdir(folder) and folder not in sys.path:
-            sys.path.insert(0, folder)
-    return importlib.import_module("graphlift_ops")
-
-
-ops = _load()
 
 
 @dataclass

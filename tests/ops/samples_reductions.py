@@ -319,7 +319,7 @@ def product_to_dtype(make):
 
 @samples("_grouped_mm")
 def grouped_mm(make):
-    offsets = torch.tensor([8, 16], dtype=I32)
+    offsets = torch.tensor([8, 16], dtype=I32).to(make.device)
     yield call(make(16, 16, dtype=BF16), make(2, 16, 8, dtype=BF16), offsets)
     yield call(make(16, 16, dtype=BF16), make(16, 24, dtype=BF16), offsets)
     yield call(make(2, 8, 16, dtype=BF16), make(16, 16, dtype=BF16), offsets)

@@ -31,7 +31,7 @@ class _Format(logging.Formatter):
 
     def format(self, record):
         letter = {"DEBUG": "V", "INFO": "I", "WARNING": "W", "ERROR": "E", "CRITICAL": "C"}.get(record.levelname, "V")
-        stamp = f"{self.formatTime(record, '%m%d %H:%M:%S')}.{int(record.msecs * 1000):06d}"
+        stamp = f"{self.formatTime(record, '%m%d %H:%M:%S')}.{int(record.created % 1 * 1e6):06d}"
         artifact = record.name.rpartition(".")[2]
         prefix = f"{letter}{stamp} {record.process} graphlift] [__{artifact}]"
         return "\n".join(f"{prefix} {line}" for line in record.getMessage().split("\n"))

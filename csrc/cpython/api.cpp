@@ -1,10 +1,10 @@
 // Owns: what api.h says.
+#include "cpython/internal.h"
+
 #include "cpython/api.h"
 
 #include <internal/pycore_dict.h>
 #include <internal/pycore_object.h>
-
-#include "cpython/internal.h"
 #if PY_VERSION_HEX >= 0x030d0000
 #include <internal/pycore_unicodeobject.h>
 #endif

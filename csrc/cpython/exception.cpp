@@ -1,7 +1,7 @@
 // Owns: what exception.h says.
-#include "cpython/exception.h"
-
 #include "cpython/internal.h"
+
+#include "cpython/exception.h"
 
 namespace graphlift::cpython {
 

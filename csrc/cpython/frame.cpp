@@ -1,9 +1,9 @@
 // Owns: the fields of _PyInterpreterFrame in 3.11, 3.12 and 3.13. Up to 3.12 a frame keeps the unit before the next
 // one, which is the executing instruction's own while that has no inline caches; 3.13 keeps the executing (or next)
 // instruction.
-#include "cpython/frame.h"
-
 #include "cpython/internal.h"
+
+#include "cpython/frame.h"
 
 namespace graphlift::cpython {
 

@@ -1,8 +1,8 @@
 // Owns: installing and removing the hook, and its function. All state is guarded by the GIL, except the thread's
 // handler.
-#include "cpython/hook.h"
-
 #include "cpython/internal.h"
+
+#include "cpython/hook.h"
 
 namespace graphlift::cpython {
 namespace {

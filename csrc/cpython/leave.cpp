@@ -1,11 +1,12 @@
 // Owns: the ways to leave a frame (frame.h). All end in the default evaluator, which clears the frame where that is its
 // task.
+#include "cpython/internal.h"
+
 #include "base/error.h"
 #include "cpython/decode.h"
 #include "cpython/exception.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
-#include "cpython/internal.h"
 #include "cpython/unwind.h"
 
 namespace graphlift::cpython {

@@ -1,12 +1,13 @@
 // Owns: what pending.h says. The work is left to CPython: its evaluator does it on entry of any frame, so an empty one
 // is run.
+#include "cpython/internal.h"
+
 #include "cpython/pending.h"
 
 #include "base/error.h"
 #include "base/ref.h"
 #include "cpython/exception.h"
 #include "cpython/hook.h"
-#include "cpython/internal.h"
 
 namespace graphlift::cpython {
 namespace {

@@ -1,12 +1,12 @@
 // Owns: what recursion.h says.
+#include "cpython/internal.h"
+
 #include "cpython/recursion.h"
 
 #include <pthread.h>
 
 #include <algorithm>
 #include <cstdint>
-
-#include "cpython/internal.h"
 
 namespace graphlift::cpython {
 namespace {

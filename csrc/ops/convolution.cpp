@@ -40,18 +40,15 @@ bool is_channels_last(ShapeCall& call, const TensorType& type) {
   return suggest_format(call.env, type) != Format::Contiguous;
 }
 
-// The format that the kernel works in: channels last when input or weight is. Nullopt: it depends on more than types.
-std::optional<Format> kernel_format(ShapeCall& call, const Convolution& conv) {
+// The format that the kernel works in: channels last when input or weight is.
+Format kernel_format(ShapeCall& call, const Convolution& conv) {
   const int rank = conv.input.rank();
   if (rank < 4) return Format::Contiguous;
   const Format last = rank == 4 ? Format::ChannelsLast : Format::ChannelsLast3d;
   if (!is_channels_last(call, conv.input) && !is_channels_last(call, conv.weight)) return Format::Contiguous;
   if (conv.input.device.is_cpu()) return last;
-  // On CUDA float64 never is; a depthwise kernel may be chosen that makes contiguous results.
-  if (conv.input.dtype == DType::float64) return Format::Contiguous;
-  const bool depthwise = !is_one(conv.groups) && equal(call.env, conv.groups, conv.input.sizes[1]);
-  if (depthwise && !conv.transposed) return std::nullopt;
-  return last;
+  // On CUDA float64 never is.
+  return conv.input.dtype == DType::float64 ? Format::Contiguous : last;
 }
 
 std::optional<Convolution> read(ShapeCall& call, size_t input, size_t weight, size_t stride) {
@@ -89,8 +86,7 @@ bool convolution(ShapeCall& call) {
     sizes.push_back(output_size(*conv, i));
     if (!less(call.env, 0, sizes.back())) return false;
   }
-  auto format = kernel_format(call, *conv);
-  return format && give_format(call, conv->input, std::move(sizes), *format);
+  return give_format(call, conv->input, std::move(sizes), kernel_format(call, *conv));
 }
 
 // The plain CPU kernels make the gradient of the weight group by group: with one channel each its format is not told.
@@ -103,11 +99,11 @@ bool joined_by_group(ShapeCall& call, const Convolution& conv, Format format) {
 bool convolution_backward(ShapeCall& call) {
   auto conv = read(call, 1, 2, 4);
   if (!conv) return false;
-  auto format = kernel_format(call, *conv);
+  const Format format = kernel_format(call, *conv);
   const auto wanted = call.booleans(10);
-  if (!format || wanted.size() != 3 || (wanted[1] && joined_by_group(call, *conv, *format))) return false;
-  wanted[0] ? give_format(call, conv->input, conv->input.sizes, *format) : give_undefined(call);
-  wanted[1] ? give_format(call, conv->weight, conv->weight.sizes, *format) : give_undefined(call);
+  if (wanted.size() != 3 || (wanted[1] && joined_by_group(call, *conv, format))) return false;
+  wanted[0] ? give_format(call, conv->input, conv->input.sizes, format) : give_undefined(call);
+  wanted[1] ? give_format(call, conv->weight, conv->weight.sizes, format) : give_undefined(call);
   return wanted[2] ? give_contiguous(call, conv->input, {call.tensor(0).sizes[1]}) : give_undefined(call);
 }
 

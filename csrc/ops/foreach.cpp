@@ -74,6 +74,13 @@ bool norm(ShapeCall& call) {
   return true;
 }
 
+// CUDA keeps the layout of exponents, unlike the single operator.
+bool powers_of_number(ShapeCall& call) {
+  for (const ir::TensorType* type : call.tensors(1))
+    if (!type || !type->device.is_cpu()) return false;
+  return each<"aten::pow.Scalar">(call);
+}
+
 #define EACH(name, overload, single, single_overload, ...)                                                   \
   GL_OP("_foreach_" name, overload, (each<"aten::" single "." single_overload __VA_OPT__(, ) __VA_ARGS__>)), \
       GL_OP("_foreach_" name "_", overload,                                                                  \
@@ -143,7 +150,7 @@ constexpr OpRow kRows[] = {
     GL_OP("_foreach_pow", "List", each<"aten::pow.Tensor_Tensor">),
     GL_OP("_foreach_pow", "Scalar", each<"aten::pow.Tensor_Scalar">),
     GL_OP("_foreach_pow", "ScalarList", each<"aten::pow.Tensor_Scalar">),
-    GL_OP("_foreach_pow", "ScalarAndTensor", each<"aten::pow.Scalar">),
+    GL_OP("_foreach_pow", "ScalarAndTensor", powers_of_number),
     GL_OP("_foreach_pow_", "List", each_in_place<"aten::pow_.Tensor">),
     GL_OP("_foreach_pow_", "Scalar", each_in_place<"aten::pow_.Scalar">),
     GL_OP("_foreach_pow_", "ScalarList", each_in_place<"aten::pow_.Scalar">),

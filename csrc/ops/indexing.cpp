@@ -1,4 +1,6 @@
 // Owns: rows that read by index tensors. Must not: hold writes (scattering.cpp) or sizes that depend on data.
+#include <algorithm>
+
 #include "ops/advanced_index.h"
 #include "ops/family.h"
 #include "ops/iterator.h"
@@ -112,9 +114,10 @@ std::optional<AdvancedIndex> advanced_index(ShapeEnv& env, TensorType self, std:
     if (!shaped) return std::nullopt;
     result.indices.push_back(std::move(*shaped));
   }
-  if (self.device.is_cuda())
-    for (TensorType& index : result.indices)
-      if (!equal(env, index.strides, result.indices[0].strides)) index.strides = contiguous(index.sizes);
+  // CUDA's kernel wants one striding for all indices.
+  auto differs = [&](const TensorType& index) { return !equal(env, index.strides, result.indices[0].strides); };
+  if (!self.device.is_cpu() && std::any_of(result.indices.begin(), result.indices.end(), differs))
+    for (TensorType& index : result.indices) index.strides = contiguous(index.sizes);
   return result;
 }
 

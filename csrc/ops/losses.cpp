@@ -41,9 +41,7 @@ bool nll_loss_2d(ShapeCall& call) {
   return give_contiguous(call, self, each ? places : Dims{}) && give_contiguous(call, self, {});
 }
 
-bool nll_loss_2d_backward(ShapeCall& call) {
-  return (!call.tensor(1).device.is_cpu() || is_contiguous(call.env, call.tensor(1))) && like_self(call);
-}
+bool nll_loss_2d_backward(ShapeCall& call) { return is_contiguous(call.env, call.tensor(1)) && like_self(call); }
 
 // self, target, reduction, ...: the pairwise loss, or one number.
 template <size_t Reduction, Pointwise Kind>

@@ -20,6 +20,11 @@ DType statistics_dtype(const TensorType& input, const TensorType* parameter) {
   return parameter && parameter->dtype != input.dtype ? DType::float32 : input.dtype;
 }
 
+// Parameters wider than the input are for CPU alone.
+bool parameters_fit(const TensorType& input, const TensorType* parameter) {
+  return input.device.is_cpu() || !parameter || parameter->dtype == input.dtype;
+}
+
 bool give_optional(ShapeCall& call, bool wanted, const TensorType* like) {
   if (!wanted || !like) return give_undefined(call);
   return give_contiguous(call, *like, like->sizes);
@@ -38,6 +43,7 @@ bool layer_norm(ShapeCall& call) {
       if (!equal(call.env, parameter->sizes, shape)) return false;
   Dims statistics(input.sizes.begin(), input.sizes.begin() + static_cast<ptrdiff_t>(lead));
   statistics.resize(input.sizes.size(), 1);
+  if (!parameters_fit(input, call.optional_tensor(2))) return false;
   const DType dtype = statistics_dtype(input, call.optional_tensor(2));
   give_contiguous(call, input, input.sizes);
   give_contiguous(call, dtype, input.device, statistics);
@@ -59,6 +65,7 @@ bool group_norm(ShapeCall& call) {
   const Format format = input.device.is_cpu() ? suggest_format(call.env, input) : Format::Contiguous;
   if (!ir::is_floating(input.dtype) || !is_contiguous(call.env, input, format)) return false;
   const TensorType* weight = call.optional_tensor(1);
+  if (!parameters_fit(input, weight)) return false;
   const DType dtype = weight && weight->dtype != input.dtype ? DType::float32 : input.dtype;
   const Dims statistics = {call.sym(3), call.sym(6)};
   give_format(call, input, input.sizes, format);
@@ -124,6 +131,12 @@ bool batch_norm_backward(ShapeCall& call) {
   const TensorType& input = call.tensor(1);
   const TensorType* weight = call.optional_tensor(2);
   const auto wanted = call.booleans(9);
+  if (!input.device.is_cpu() && !is_contiguous(call.env, input)) {
+    // CUDA's channels-last kernel makes all three gradients; outside training layouts differ by kernel.
+    const bool all = wanted[0] && wanted[1] && wanted[2];
+    if (!all || !call.boolean(7) || !is_contiguous(call.env, input, Format::ChannelsLast)) return false;
+  }
+  if (!input.device.is_cpu() && !weight) return false;
   const DType dtype = weight ? weight->dtype : statistics_dtype(input, nullptr);
   wanted[0] ? give_normalized_gradient(call, input) : give_undefined(call);
   for (int i : {1, 2}) wanted[i] ? give_contiguous(call, dtype, input.device, {input.sizes[1]}) : give_undefined(call);

@@ -81,7 +81,7 @@ bool angle(ShapeCall& call) {
 
 bool magnitude(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
-  if (!ir::is_complex(self.dtype)) return kKeepNoBool(call);
+  if (!ir::is_complex(self.dtype)) return kKeep(call);
   return give_preserved(call, self, real_of(self.dtype));
 }
 
@@ -89,7 +89,7 @@ bool magnitude(ShapeCall& call) {
 bool log_sigmoid_forward(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   if (!ir::is_floating(self.dtype)) return false;
-  if (!self.device.is_cpu()) return kKeepFloat(call) && give_contiguous(call, self, {0});
+  if (!self.device.is_cpu()) return like_self(call) && give_contiguous(call, self, {0});
   return give_contiguous(call, self, self.sizes) && give_contiguous(call, self, self.sizes);
 }
 
@@ -137,7 +137,7 @@ constexpr OpRow kRows[] = {
     GL_BOTH("rad2deg", "default", scale),
     GL_OP("angle", "default", angle),
     GL_OP("abs", "default", magnitude),
-    GL_OP("abs_", "default", in_place<kKeepRealNoBool>),
+    GL_OP("abs_", "default", in_place<kKeepReal>),
     GL_BOTH("neg", "default", kKeepNoBool),
     GL_BOTH("ceil", "default", kKeepRealNoBool),
     GL_BOTH("floor", "default", kKeepRealNoBool),

@@ -110,6 +110,14 @@ bool gradient(ShapeCall& call) {
   const TensorType& self = call.tensor(1);
   return give_format(call, self, self.sizes, suggest_format(call.env, self));
 }
+// On CUDA one channel decides between kernels by more than its strides.
+bool adaptive_gradient(ShapeCall& call) {
+  const TensorType& self = call.tensor(1);
+  if (!self.device.is_cpu() && suggest_format(call.env, self) != Format::Contiguous &&
+      equal(call.env, self.sizes[1], 1))
+    return false;
+  return gradient(call);
+}
 bool contiguous_gradient(ShapeCall& call) { return give_contiguous(call, call.tensor(1), call.tensor(1).sizes); }
 
 constexpr OpRow kRows[] = {
@@ -123,7 +131,7 @@ constexpr OpRow kRows[] = {
     GL_OP("avg_pool3d_backward", "default", contiguous_gradient),
     GL_OP("_adaptive_avg_pool2d", "default", adaptive_average_pool<2>),
     GL_OP("_adaptive_avg_pool3d", "default", adaptive_average_pool<3>),
-    GL_OP("_adaptive_avg_pool2d_backward", "default", gradient),
+    GL_OP("_adaptive_avg_pool2d_backward", "default", adaptive_gradient),
     GL_OP("_adaptive_avg_pool3d_backward", "default", contiguous_gradient),
     GL_OP("adaptive_max_pool2d", "default", adaptive_max_pool),
     GL_OP("adaptive_max_pool2d_backward", "default", gradient),

@@ -49,7 +49,7 @@ bool dropout(ShapeCall& call) {
   mask.strides = preserved_strides(call.env, input);
   mask.offset = 0;
   const bool training = call.none(2) || call.boolean(2);
-  if (!training || no_mask) {
+  if (!training || no_mask || !input.device.is_cpu()) {
     give_preserved(call, input, input.dtype);
   } else {  // the product of input and mask
     const TensorType* operands[] = {&input, &mask};
@@ -62,6 +62,8 @@ bool dropout(ShapeCall& call) {
 }
 
 bool dropout_backward(ShapeCall& call) {
+  const TensorType& grad = call.tensor(0);
+  if (!grad.device.is_cpu()) return give_format(call, grad, grad.sizes, suggest_format(call.env, grad));
   const TensorType* operands[] = {&call.tensor(0), &call.tensor(1)};
   auto placement = iterate(call.env, operands);
   if (!placement) return false;

@@ -108,8 +108,10 @@ bool arg_extreme(ShapeCall& call) {
   return reduces_something(call, {1, 2}) && reduction<Kind::Count, Where{1, 2}>(call);
 }
 
+// Where nothing is named, CUDA keeps no dim.
 template <Where W>
 bool pair_of_extremes(ShapeCall& call) {
+  if (!call.tensor(0).device.is_cpu() && call.none(W.dims) && call.boolean(W.keep)) return false;
   if (!extreme<W>(call)) return false;
   return give(call, *call.results[0]);
 }

@@ -1,5 +1,7 @@
 // Owns: rows of resampling on grids: interpolation, grid sampling, pixel shuffles, columns of windows.
 // Must not: hold pooling or padding.
+#include <array>
+
 #include "ops/family.h"
 #include "ops/results.h"
 
@@ -58,31 +60,59 @@ bool grid_sample_backward(ShapeCall& call) {
   return give_contiguous(call, grid, grid.sizes);
 }
 
-// Channels become pixels. Elsewhere than on CPU it is a chain of views with a copy that may be left out.
+// A reshape, copied where it cannot be a view.
+void reshape(ShapeCall& call, TensorType& type, Dims sizes) {
+  auto strides = view_strides(call.env, type, sizes);
+  type.strides = strides ? std::move(*strides) : contiguous(sizes);
+  type.sizes = std::move(sizes);
+}
+
+// `split` with its dims in the given order (from the third last of the result on), joined to `sizes`. On CPU a kernel
+// does it.
+bool shuffled(ShapeCall& call, Dims split, const std::array<int, 5>& order, Dims sizes) {
+  TensorType type = call.tensor(0);
+  if (type.device.is_cpu()) return give_format(call, type, std::move(sizes), suggest_format(call.env, type));
+  const size_t lead = split.size() - 5;
+  reshape(call, type, std::move(split));
+  const TensorType before = type;
+  for (size_t i = 0; i < 5; ++i) {
+    type.sizes[lead + i] = before.sizes[lead + static_cast<size_t>(order[i])];
+    type.strides[lead + i] = before.strides[lead + static_cast<size_t>(order[i])];
+  }
+  // The last reshape must copy: a result that shares memory is no result of this operator.
+  if (view_strides(call.env, type, sizes)) return false;
+  return give_contiguous(call, type.dtype, type.device, std::move(sizes));
+}
+
+// self, factor: channels become pixels.
 bool pixel_shuffle(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const Sym factor = call.integer(1);
-  if (self.rank() < 3 || !self.device.is_cpu() || factor.constant() <= 0) return false;
+  if (self.rank() < 3 || factor.constant() <= 0) return false;
   Dims sizes = self.sizes;
-  Sym& channels = sizes[sizes.size() - 3];
-  if (!equal(call.env, mod(channels, factor * factor), 0)) return false;
-  channels = floordiv(channels, factor * factor);
-  for (size_t i = sizes.size() - 2; i < sizes.size(); ++i) sizes[i] = sizes[i] * factor;
-  return give_format(call, self, std::move(sizes), suggest_format(call.env, self));
+  const size_t channel = sizes.size() - 3;
+  if (!equal(call.env, mod(sizes[channel], factor * factor), 0)) return false;
+  sizes[channel] = floordiv(sizes[channel], factor * factor);
+  Dims split(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(channel) + 1);
+  split.insert(split.end(), {factor, factor, sizes[channel + 1], sizes[channel + 2]});
+  for (size_t i = channel + 1; i < sizes.size(); ++i) sizes[i] = sizes[i] * factor;
+  return shuffled(call, std::move(split), {0, 3, 1, 4, 2}, std::move(sizes));
 }
 
 bool pixel_unshuffle(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const Sym factor = call.integer(1);
-  if (self.rank() < 3 || !self.device.is_cpu() || factor.constant() <= 0) return false;
+  if (self.rank() < 3 || factor.constant() <= 0) return false;
   Dims sizes = self.sizes;
-  for (size_t i = sizes.size() - 2; i < sizes.size(); ++i) {
+  const size_t channel = sizes.size() - 3;
+  for (size_t i = channel + 1; i < sizes.size(); ++i) {
     if (!equal(call.env, mod(sizes[i], factor), 0)) return false;
     sizes[i] = floordiv(sizes[i], factor);
   }
-  Sym& channels = sizes[sizes.size() - 3];
-  channels = channels * factor * factor;
-  return give_format(call, self, std::move(sizes), suggest_format(call.env, self));
+  Dims split(sizes.begin(), sizes.begin() + static_cast<ptrdiff_t>(channel) + 1);
+  split.insert(split.end(), {sizes[channel + 1], factor, sizes[channel + 2], factor});
+  sizes[channel] = sizes[channel] * factor * factor;
+  return shuffled(call, std::move(split), {0, 2, 4, 1, 3}, std::move(sizes));
 }
 
 // self[(N), C, H, W], kernel_size, dilation, padding, stride.

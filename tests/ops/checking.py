@@ -1,4 +1,4 @@
-"""Checks samples of the whole table. Run as a program it reports on one device: `checking.py [device] [part] [parts]`."""
+"""Checks samples of the whole table. Run as a program it reports on one device: `checking.py [device] [part] [parts] [after]`."""
 
 import sys
 from pathlib import Path
@@ -72,9 +72,12 @@ def check(name, device="cpu"):
     return count, answered, wrong
 
 
-def report(device="cpu", part=0, parts=1):
-    """Prints every operator of one part of the table whose rule is wrong on the device, or never answers."""
-    for name in NAMES[int(part)::int(parts)]:
+def report(device="cpu", part=0, parts=1, after=""):
+    """Prints every operator of one part of the table, behind `after`, whose rule is wrong on the device or never answers."""
+    for name in NAMES[int(part) :: int(parts)]:
+        if name <= after:
+            continue
+        print(name, file=sys.stderr, flush=True)  # so that a crash names its operator
         try:
             count, answered, wrong = check(name, device)
         except Exception as error:

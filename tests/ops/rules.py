@@ -7,8 +7,9 @@ comparison of the answers. Must not know any single operator.
 import re
 from dataclasses import dataclass, field
 
-import graphlift_ops as ops
 import torch
+
+import graphlift_ops as ops
 
 
 @dataclass

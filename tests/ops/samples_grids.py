@@ -110,7 +110,8 @@ def adaptive_pool(make):
 def adaptive_pool_backward(make):
     for image in images(make):
         for size in ([1, 1], [3, 2]):
-            yield call(torch.ops.aten._adaptive_avg_pool2d(image, size), image)
+            one_channel = image.is_cuda and image.dim() == 4 and image.shape[1] == 1
+            yield call(torch.ops.aten._adaptive_avg_pool2d(image, size), image, outside=one_channel)
     yield call(make.last(2, 3, 1, 1), make(2, 3, 9, 8))
 
 

@@ -117,6 +117,8 @@ def group_norm(make):
 @samples("native_group_norm_backward")
 def group_norm_backward(make):
     for x in images(make):
+        if x.is_cuda and not x.is_contiguous():
+            continue
         weight = make(4)
         _, mean, rstd = torch.ops.aten.native_group_norm(x, weight, weight, 2, 4, 56, 2, 1e-5)
         for grad in images(make):
@@ -165,9 +167,17 @@ def batch_norm_backward(make):
                 x, weight, bias, mean, var, training, 0.1, 1e-5
             )
             for grad in (out, out.contiguous()):
-                yield call(grad, x, weight, mean, var, save_mean, save_invstd, training, 1e-5, [True, True, True])
-            yield call(out, x, weight, mean, var, save_mean, save_invstd, training, 1e-5, [True, False, False])
-            yield call(out, x, None, mean, var, save_mean, save_invstd, training, 1e-5, [True, True, True])
+                outside = x.is_cuda and not x.is_contiguous()
+                yield call(
+                    grad, x, weight, mean, var, save_mean, save_invstd, training, 1e-5, [True] * 3, outside=outside
+                )
+            outside = x.is_cuda
+            yield call(
+                out, x, weight, mean, var, save_mean, save_invstd, training, 1e-5, [True, False, False], outside=outside
+            )
+            yield call(
+                out, x, None, mean, var, save_mean, save_invstd, training, 1e-5, [True, True, True], outside=outside
+            )
 
 
 @samples("cudnn_batch_norm")

@@ -95,7 +95,7 @@ def both_extremes(make):
         yield call(tensor)
         yield call(tensor, dim=0)
         yield call(tensor, dim=-1, keepdim=True)
-        yield call(tensor, keepdim=True)
+        yield call(tensor, keepdim=True, outside=tensor.is_cuda)
 
 
 @samples("var.correction std.correction var_mean.correction std_mean.correction")

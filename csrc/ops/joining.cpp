@@ -112,8 +112,9 @@ bool repeat(ShapeCall& call) {
 
 // On CPU a roll is cat of two pieces, and an empty piece has no format; elsewhere the result is contiguous.
 Dims rolled_strides(ShapeCall& call, const TensorType& type, int dim, const Sym& shift) {
+  if (!type.device.is_cpu()) return contiguous(type.sizes);
   if (is_empty(call.env, type.sizes)) return preserved_strides(call.env, type);
-  if (!type.device.is_cpu() || suggest_format(call.env, type) == Format::Contiguous) return contiguous(type.sizes);
+  if (suggest_format(call.env, type) == Format::Contiguous) return contiguous(type.sizes);
   const Sym first = mod(shift, type.sizes[dim]);
   if (equal(call.env, first, 0)) return contiguous(type.sizes);
   TensorType head = type, tail = type;

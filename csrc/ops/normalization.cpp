@@ -78,6 +78,7 @@ bool group_norm_backward(ShapeCall& call) {
   const TensorType& input = call.tensor(1);
   const TensorType* weight = call.optional_tensor(4);
   const auto wanted = call.booleans(9);
+  if (!input.device.is_cpu() && !is_contiguous(call.env, call.tensor(0))) return false;
   const Format format = input.device.is_cpu() ? suggest_format(call.env, input) : Format::Contiguous;
   wanted[0] ? give_format(call, input, input.sizes, format) : give_undefined(call);
   give_optional(call, wanted[1], weight);
@@ -126,17 +127,19 @@ bool batch_norm_functional(ShapeCall& call) {
   return give_preserved(call, call.tensor(4), call.tensor(4).dtype);
 }
 
+// CUDA has several kernels: some make all three gradients whatever is wanted, and outside training layouts differ.
+bool known_on_cuda(ShapeCall& call, const TensorType& input, const std::vector<bool>& wanted) {
+  if (call.none(2) || !wanted[0] || !wanted[1] || !wanted[2]) return false;
+  if (same(input.strides, contiguous(input.sizes))) return true;
+  return call.boolean(7) && is_contiguous(call.env, input, Format::ChannelsLast);
+}
+
 // grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask.
 bool batch_norm_backward(ShapeCall& call) {
   const TensorType& input = call.tensor(1);
   const TensorType* weight = call.optional_tensor(2);
   const auto wanted = call.booleans(9);
-  if (!input.device.is_cpu() && !is_contiguous(call.env, input)) {
-    // CUDA's channels-last kernel makes all three gradients; outside training layouts differ by kernel.
-    const bool all = wanted[0] && wanted[1] && wanted[2];
-    if (!all || !call.boolean(7) || !is_contiguous(call.env, input, Format::ChannelsLast)) return false;
-  }
-  if (!input.device.is_cpu() && !weight) return false;
+  if (!input.device.is_cpu() && !known_on_cuda(call, input, wanted)) return false;
   const DType dtype = weight ? weight->dtype : statistics_dtype(input, nullptr);
   wanted[0] ? give_normalized_gradient(call, input) : give_undefined(call);
   for (int i : {1, 2}) wanted[i] ? give_contiguous(call, dtype, input.device, {input.sizes[1]}) : give_undefined(call);

@@ -128,7 +128,8 @@ def arange_step(make):
     ):
         yield call(start, end, step)
         yield call(start, end, step, dtype=F32)
-        yield call(start, end, step, dtype=I64)
+        if step != 0.3:  # 0 as an int: a crash before torch 2.12
+            yield call(start, end, step, dtype=I64)
 
 
 @samples("linspace")

@@ -37,6 +37,11 @@ Dims broadcast_strides(ShapeEnv& env, const TensorType& type, const Dims& sizes)
   return strides;
 }
 
+bool has_zero(const Dims& sizes) {
+  return std::any_of(sizes.begin(), sizes.end(),
+                     [](const Sym& size) { return size.is_constant() && size.constant() == 0; });
+}
+
 bool is_natural(const std::vector<int>& order) {
   for (size_t i = 0; i < order.size(); ++i)
     if (order[i] != static_cast<int>(order.size() - 1 - i)) return false;
@@ -74,7 +79,8 @@ std::optional<Placement> iterate(ShapeEnv& env, std::span<const TensorType* cons
     result.sizes = std::move(*sizes);
     all_natural &= same(type->strides, contiguous(type->sizes));
   }
-  if (all_natural) {
+  // A size of 0 breaks ties between equal strides the other way.
+  if (all_natural && !has_zero(result.sizes)) {
     result.strides = contiguous(result.sizes);
     return result;
   }

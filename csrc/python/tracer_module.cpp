@@ -1,5 +1,6 @@
 // Owns: the Python module that tests use to record programs without a capture, and to look at what a recording became.
 // Must not: be part of the package.
+#include <pybind11/complex.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 

@@ -247,6 +247,8 @@ void Recorder::view(const c10::OperatorHandle& handle, const OpInfo& info, torch
     arguments = torch::jit::last(stack, schema.arguments().size());
   }
   auto parent = slot_of(self);
+  static const ir::Op as_strided("aten::as_strided.default");
+  if (info.op == as_strided && fake_storage(self)->primal >= 0) seen_by_offset_.insert(fake_storage(self)->primal);
   ir::Node* node = record(handle, info, arguments);
   bool split = std::find(std::begin(kSplits), std::end(kSplits), info.op.str()) != std::end(kSplits);
   std::vector<ViewStep> steps;

@@ -39,6 +39,7 @@ class Finish {
     auto traced = std::make_unique<Traced>();
     traced_ = traced.get();
     for (size_t i = 0; i < primals_.size(); ++i) plan_input(i);
+    for (int primal : recorder_.seen_by_offset()) primals_[static_cast<size_t>(primal)].facts->offset_matters = true;
     refuse_aliased_writes();
     add_bases();
     for (size_t i = 0; i < outputs_.size(); ++i) plan_output(i, i < objects.size() ? objects[i] : nullptr);

@@ -5,6 +5,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
 
+#include <cstring>
 #include <utility>
 
 #include "base/error.h"
@@ -193,6 +194,10 @@ Types Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& 
     call_on_meta(*this, handle, info, metas);
   } catch (const c10::NotImplementedError&) {
     break_now("data_dependent", handle.schema().name());
+  } catch (const std::exception& error) {
+    // A composition that reads numbers from its arguments.
+    if (!std::strstr(error.what(), "on meta tensors")) throw;
+    break_now("data_dependent_item", handle.schema().name());
   }
   Types types;
   for (const IValue& result : metas) add_types(result, arguments.device(), &types);
@@ -201,7 +206,7 @@ Types Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& 
 
 void Recorder::probe_call(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   const auto& schema = handle.schema();
-  if (info.kind == OpKind::Mutating) {
+  if (info.kind == OpKind::Mutating && !info.changes_view) {
     // The shape function has made the result already; writing into it has no effect on shapes.
     std::vector<IValue> written;
     auto arguments = torch::jit::last(stack, schema.arguments().size());

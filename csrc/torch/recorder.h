@@ -58,6 +58,8 @@ class Recorder {
   bool engine_ran() const { return engine_ran_; }
   // A random call that nothing uses: it moves the generator on.
   bool must_stay(const ir::Node* node) const { return random_.contains(node); }
+  // Primals whose memory was seen by absolute offsets.
+  const std::unordered_set<int>& seen_by_offset() const { return seen_by_offset_; }
 
   // --- values --------------------------------------------------------------------------------------------------------
   // The slot of a stand-in, whatever TensorImpl it is. Breaks on one of another recording. Precondition:
@@ -122,6 +124,7 @@ class Recorder {
   bool engine_ran_ = false;
   std::string failure_;
   std::unordered_set<const ir::Node*> random_;
+  std::unordered_set<int> seen_by_offset_;
 };
 
 }  // namespace graphlift::torch_layer

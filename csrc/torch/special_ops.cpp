@@ -63,15 +63,12 @@ bool pass_through(Recorder&, const OperatorHandle& handle, const OpInfo&, Stack&
 // Conjugate and negative views are made at once: no bit is set on a stand-in.
 template <const char* op>
 bool materialize(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stack) {
-  at::Tensor self = torch::jit::pop(stack).toTensor();
-  ir::ValueRef value = recorder.value_of(self);
-  ir::TensorType type = recorder.graph().type(value);
-  type.offset = 0;
-  stack.emplace_back(recorder.new_tensor(type, recorder.add_simple(op, {value}, type)));
+  static const auto pure = c10::Dispatcher::singleton().findSchemaOrThrow(op, "");
+  recorder.pure(pure, op_info(pure), stack);
   return true;
 }
-constexpr char kConj[] = "aten::_conj_physical.default";
-constexpr char kNeg[] = "aten::neg.default";
+constexpr char kConj[] = "aten::_conj_physical";
+constexpr char kNeg[] = "aten::neg";
 
 // Nothing that a recording needs.
 bool drop_call(Recorder&, const OperatorHandle& handle, const OpInfo&, Stack& stack) {

@@ -312,7 +312,12 @@ def dot(make):
     yield call(make(3, dtype=I64), make(3, dtype=I64))
 
 
-@samples("mm.dtype bmm.dtype")
+@samples("bmm.dtype")
+def batch_product_to_dtype(make):
+    yield call(make(2, 8, 8, dtype=BF16), make(2, 8, 8, dtype=BF16), F32, outside=True)
+
+
+@samples("mm.dtype")
 def product_to_dtype(make):
     yield call(make(2, 3, dtype=BF16), make(3, 4, dtype=BF16), F32, outside=True)
 

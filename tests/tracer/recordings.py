@@ -187,7 +187,7 @@ def run_graph(traced, inputs, symbols=None):
 
 def close(a, b, **tolerance):
     """Equal values, dtypes and shapes."""
-    torch.testing.assert_close(a, b, check_stride=False, **tolerance)
+    torch.testing.assert_close(a, b, check_stride=False, equal_nan=True, **tolerance)
 
 
 def check_against_eager(function, *args, symbolic=None, symbols=None, seed=None, **tolerance):

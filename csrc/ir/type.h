@@ -14,27 +14,15 @@ namespace graphlift::ir {
 
 // One row per dtype: name, torch's number, bytes per element, category.
 // clang-format off
-#define GRAPHLIFT_DTYPES(ROW) \
-  ROW(uint8, 0, 1, UInt) \
-  ROW(int8, 1, 1, Int) \
-  ROW(int16, 2, 2, Int) \
-  ROW(int32, 3, 4, Int) \
-  ROW(int64, 4, 8, Int) \
-  ROW(float16, 5, 2, Float) \
-  ROW(float32, 6, 4, Float) \
-  ROW(float64, 7, 8, Float) \
-  ROW(complex32, 8, 4, Complex) \
-  ROW(complex64, 9, 8, Complex) \
-  ROW(complex128, 10, 16, Complex) \
-  ROW(bool_, 11, 1, Bool) \
-  ROW(bfloat16, 15, 2, Float) \
-  ROW(float8_e5m2, 23, 1, Float) \
-  ROW(float8_e4m3fn, 24, 1, Float) \
-  ROW(float8_e5m2fnuz, 25, 1, Float) \
-  ROW(float8_e4m3fnuz, 26, 1, Float) \
-  ROW(uint16, 27, 2, UInt) \
-  ROW(uint32, 28, 4, UInt) \
-  ROW(uint64, 29, 8, UInt)
+// clang-format off
+#define GRAPHLIFT_DTYPES(ROW)                                                            \
+  ROW(uint8, 0, 1, UInt) ROW(int8, 1, 1, Int) ROW(int16, 2, 2, Int) ROW(int32, 3, 4, Int)  \
+  ROW(int64, 4, 8, Int) ROW(float16, 5, 2, Float) ROW(float32, 6, 4, Float)                \
+  ROW(float64, 7, 8, Float) ROW(complex32, 8, 4, Complex) ROW(complex64, 9, 8, Complex)    \
+  ROW(complex128, 10, 16, Complex) ROW(bool_, 11, 1, Bool) ROW(bfloat16, 15, 2, Float)     \
+  ROW(float8_e5m2, 23, 1, Float) ROW(float8_e4m3fn, 24, 1, Float)                          \
+  ROW(float8_e5m2fnuz, 25, 1, Float) ROW(float8_e4m3fnuz, 26, 1, Float)                    \
+  ROW(uint16, 27, 2, UInt) ROW(uint32, 28, 4, UInt) ROW(uint64, 29, 8, UInt)
 // clang-format on
 
 enum class DType : int8_t {

@@ -5,7 +5,7 @@ import re
 import numpy
 import pytest
 import torch
-from conftest import check
+from judging import check
 
 import graphlift
 
@@ -140,7 +140,7 @@ def test_files_are_read_anew(tmp_path):
 def test_fullgraph_names_reason_place_and_hint():
     with pytest.raises(graphlift.GraphBreakError, match="a branch depends on a tensor's value") as caught:
         graphlift.compile(branch, fullgraph=True)(torch.ones(2))
-    assert re.search(r"test_breaks\.py\", line \d+, in branch", str(caught.value)) and "torch.where" in str(
+    assert re.search(r"test_graph_breaks\.py\", line \d+, in branch", str(caught.value)) and "torch.where" in str(
         caught.value
     )
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 import torch
-from conftest import check
+from judging import check
 
 import graphlift
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import check_module
+from judging import check_module
 from torch import nn
 
 import graphlift

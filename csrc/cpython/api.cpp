@@ -1,4 +1,5 @@
 // Owns: what api.h says.
+// clang-format off: internal.h has to come first
 #include "cpython/internal.h"
 
 #include "cpython/api.h"
@@ -8,6 +9,8 @@
 #if PY_VERSION_HEX >= 0x030d0000
 #include <internal/pycore_unicodeobject.h>
 #endif
+
+// clang-format on
 
 #undef _PyObject_LookupSpecial
 

@@ -120,7 +120,28 @@ bool efficient_backward_cuda(ShapeCall& call) {
   return give_undefined(call);
 }
 
+// src, ...: what inference makes of a whole encoder layer.
+bool encoder_layer(ShapeCall& call) {
+  const TensorType& source = call.tensor(0);
+  return source.rank() == 3 && call.none(18) && give_contiguous(call, source, source.sizes);
+}
+
+// query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, need_weights,
+// average_attn_weights, mask_type -> output, weights.
+bool multi_head(ShapeCall& call) {
+  const TensorType& query = call.tensor(0);
+  const TensorType& key = call.tensor(1);
+  if (query.rank() != 3 || key.rank() != 3 || !call.none(9)) return false;
+  give_contiguous(call, query, {query.sizes[0], query.sizes[1], call.integer(3)});
+  if (!call.boolean(10)) return give_undefined(call);
+  Dims sizes = {query.sizes[0], query.sizes[1], key.sizes[1]};
+  if (!call.boolean(11)) sizes.insert(sizes.begin() + 1, call.integer(4));
+  return give_contiguous(call, query, std::move(sizes));
+}
+
 constexpr OpRow kRows[] = {
+    GL_OP("_transformer_encoder_layer_fwd", "default", encoder_layer),
+    GL_OP("_native_multi_head_attention", "default", multi_head),
     GL_OP("_scaled_dot_product_flash_attention_for_cpu", "default", flash_cpu),
     GL_OP("_scaled_dot_product_flash_attention_for_cpu_backward", "default", flash_backward_cpu),
     GL_OP("_scaled_dot_product_flash_attention", "default", flash_cuda),

@@ -124,6 +124,17 @@ bool cdist(ShapeCall& call) {
   return give_contiguous(call, a, std::move(*sizes));
 }
 
+// grad, x1, x2, p, cdist.
+bool cdist_backward(ShapeCall& call) {
+  const TensorType& a = call.tensor(1);
+  const TensorType& b = call.tensor(2);
+  if (a.rank() < 2 || b.rank() < 2) return false;
+  auto batch = broadcast(call.env, Dims(a.sizes.begin(), a.sizes.end() - 2), Dims(b.sizes.begin(), b.sizes.end() - 2));
+  if (!batch) return false;
+  batch->insert(batch->end(), a.sizes.end() - 2, a.sizes.end());
+  return give_contiguous(call, a, std::move(*batch));
+}
+
 constexpr OpRow kRows[] = {
     GL_OP("mm", "default", product_of<2>),
     GL_OP("mm", "dtype", product_to_dtype<2>),
@@ -139,6 +150,7 @@ constexpr OpRow kRows[] = {
     GL_OP("vdot", "default", dot),
     GL_OP("_grouped_mm", "default", grouped_mm),
     GL_OP("_cdist_forward", "default", cdist),
+    GL_OP("_cdist_backward", "default", cdist_backward),
 };
 
 }  // namespace

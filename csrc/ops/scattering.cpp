@@ -56,9 +56,25 @@ bool index_fill(ShapeCall& call) {
   return give_preserved(call, self, self.dtype);
 }
 
+bool is_mask(const TensorType* index) {
+  return index && (index->dtype == DType::bool_ || index->dtype == DType::uint8);
+}
+
+// One mask over the first dims, and a value that fits any number of places.
+bool put_by_mask(ShapeCall& call, const TensorType& mask) {
+  const TensorType& self = call.tensor(0);
+  const TensorType* value = call.optional_tensor(2);
+  if (call.tensors(1).size() != 1 || mask.rank() == 0 || mask.rank() > self.rank()) return false;
+  if (value && (value->rank() != 0 || value->dtype != self.dtype)) return false;
+  const Dims masked(self.sizes.begin(), self.sizes.begin() + mask.rank());
+  return mask.device == self.device && equal(call.env, masked, mask.sizes) && give_preserved(call, self, self.dtype);
+}
+
 // self, indices, values, accumulate.
 bool index_put(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
+  for (const TensorType* index : call.tensors(1))
+    if (is_mask(index)) return put_by_mask(call, *index);
   auto info = advanced_index(call.env, self, call.tensors(1));
   if (!info) return false;
   if (const TensorType* values = call.optional_tensor(2)) {

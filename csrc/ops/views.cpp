@@ -372,6 +372,8 @@ constexpr OpRow kRows[] = {
     VIEW("slice", "Tensor", slice_row),
     VIEW("split", "Tensor", split),
     VIEW("split_with_sizes", "default", split_with_sizes),
+    GL_OP("unsafe_split", "Tensor", split),
+    GL_OP("unsafe_split_with_sizes", "default", split_with_sizes),
     VIEW("unbind", "int", unbind),
     VIEW("diagonal", "default", diagonal_row),
     VIEW("unfold", "default", unfold),

@@ -169,6 +169,11 @@ def eager(name, sample):
             result = operator(*sample.args, **sample.kwargs)
         except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError) as error:
             return error
+    return answer_of(name, schema, result)
+
+
+def answer_of(name, schema, result):
+    """What a rule would have said, had it given this result."""
     if not schema.returns:
         return [], []
     tensors, ints = flat(result)
@@ -185,6 +190,8 @@ OPAQUE = {"aten::mkldnn_rnn_layer.default": 3, "aten::cudnn_batch_norm.default":
 
 # Aliases whose schema does not say so, and functional forms of writes, which keep self's offset as they keep its strides.
 KEEPS_OFFSET = {
+    "aten::unsafe_split",
+    "aten::unsafe_split_with_sizes",
     "aten::_unsafe_view",
     "aten::lift",
     "aten::copy",

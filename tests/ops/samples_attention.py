@@ -74,3 +74,32 @@ def efficient_cuda_backward(make):
         if query.is_cuda:
             forward = torch.ops.aten._scaled_dot_product_efficient_attention(query, query, query, None, True)
             yield call(make(2, 3, 5, 64), query, query, query, None, *forward, 0.0, [True, True, True, False])
+
+
+@samples("_native_multi_head_attention")
+def multi_head(make):
+    x = make(2, 5, 8)
+    for source in (x, make(5, 2, 8).transpose(0, 1)):
+        for weights, average in ((True, True), (True, False), (False, True)):
+            parts = make(24, 8), make(24), make(8, 8), make(8)
+            yield call(source, source, source, 8, 2, *parts, None, weights, average)
+
+
+@samples("_transformer_encoder_layer_fwd")
+def encoder_layer(make):
+    for source in (make(2, 5, 8), make(5, 2, 8).transpose(0, 1)):
+        for norm_first in (False, True):
+            parts = (
+                make(24, 8),
+                make(24),
+                make(8, 8),
+                make(8),
+                False,
+                norm_first,
+                1e-5,
+                make(8),
+                make(8),
+                make(8),
+                make(8),
+            )
+            yield call(source, 8, 2, *parts, make(16, 8), make(16), make(8, 16), make(8))

@@ -62,6 +62,15 @@ def index_put(make):
     yield call(make(3, 4), [make.index(3, 2)], make(4, dtype=F64))
 
 
+@samples("index_put index_put_")
+def index_put_by_mask(make):
+    for self in (make(3, 4), make(4, 3).t()):
+        yield call(self, [make(3, 4, dtype=BOOL)], make())
+        yield call(self, [make(3, dtype=BOOL)], make())
+        yield call(self, [make(2, dtype=BOOL)], make())
+        yield call(self, [make(3, dtype=BOOL), make.index(4, 1)], make(), outside=True)
+
+
 @samples("index_select")
 def index_select(make):
     for tensor in layouts(make):

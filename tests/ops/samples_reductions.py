@@ -332,6 +332,13 @@ def grouped_mm(make):
     yield call(make(16, 16, dtype=BF16), make(2, 8, 16, dtype=BF16).transpose(1, 2), offsets)
 
 
+@samples("_cdist_backward")
+def cdist_backward(make):
+    yield call(make(3, 5), make(3, 4), make(5, 4), 2.0, make(3, 5))
+    yield call(make(2, 3, 5), make(2, 3, 4), make(2, 5, 4), 2.0, make(2, 3, 5))
+    yield call(make(2, 3, 5), make(2, 4, 3).transpose(1, 2), make(2, 5, 4), 1.0, make(2, 3, 5))
+
+
 @samples("_cdist_forward")
 def cdist(make):
     yield call(make(3, 4), make(5, 4), 2.0, None)

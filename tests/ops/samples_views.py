@@ -183,7 +183,7 @@ def slice_rows(make):
         yield call(make(2, 7), 1, start, end, step)
 
 
-@samples("split.Tensor split_copy.Tensor")
+@samples("split.Tensor split_copy.Tensor unsafe_split.Tensor")
 def split(make):
     for size in (1, 2, 3, 7, 9, 0, -1):
         yield call(make(7, 2), size)
@@ -193,7 +193,7 @@ def split(make):
     yield call(make.last(2, 6, 3, 3), 2, 1)
 
 
-@samples("split_with_sizes split_with_sizes_copy")
+@samples("split_with_sizes split_with_sizes_copy unsafe_split_with_sizes")
 def split_with_sizes(make):
     yield call(make(7, 2), [3, 4])
     yield call(make(2, 7), [3, 2, 2], -1)

@@ -10,6 +10,7 @@ class FrameHandler {
   virtual ~FrameHandler() = default;
   // A new or resumed frame of this thread. To take it: evaluate, finish through one of the leave_* functions and return
   // what that returned. To decline: leave the frame untouched and set *handled to false (it is true before).
+  // Must not throw: CPython's C code calls it.
   // `throwing`: an exception is pending, raised by the instruction before position() (generator.throw()).
   virtual PyObject* evaluate(Frame frame, bool throwing, bool* handled) = 0;
 };

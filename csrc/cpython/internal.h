@@ -12,6 +12,9 @@
 #if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030e0000
 #error "frames of this CPython are not known here (3.11 to 3.13 are)"
 #endif
+#ifdef Py_GIL_DISABLED
+#error "this layer relies on the GIL"
+#endif
 
 namespace graphlift::cpython {
 

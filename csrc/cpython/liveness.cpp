@@ -1,4 +1,5 @@
-// Owns: the backward analysis behind live_at().
+// Owns: the backward analysis behind live_at(). Solved once per code object for all instructions, then kept with its
+// decoding.
 #include "cpython/liveness.h"
 
 #include "cpython/decode.h"
@@ -44,13 +45,13 @@ class Solver {
     live_.assign(decoded.instructions.size(), LiveSet(slots_, false));
   }
 
-  const std::vector<LiveSet>& solve() {
+  std::vector<LiveSet> solve() {
     bool changed = true;
     while (changed) {
       changed = false;
       for (size_t i = live_.size(); i-- > 0;) changed |= unite(&live_[i], before(i));
     }
-    return live_;
+    return std::move(live_);
   }
 
  private:
@@ -90,7 +91,8 @@ LiveSet live_at(PyCodeObject* code, int unit) {
   const Decoded& decoded = decode(code);
   const Instruction& instruction = decoded.at_unit(unit);
   const auto index = static_cast<size_t>(&instruction - decoded.instructions.data());
-  return Solver(code, decoded).solve()[index];
+  if (decoded.live.empty()) decoded.live = Solver(code, decoded).solve();
+  return decoded.live[index];
 }
 
 }  // namespace graphlift::cpython

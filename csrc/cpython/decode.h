@@ -34,6 +34,8 @@ struct Decoded {
   std::vector<MicroOp> micros;
   std::vector<int> index_of_unit;  // instruction that starts at a unit or has its opcode there; -1 elsewhere
   std::vector<HandlerEntry> handlers;
+  mutable std::vector<std::vector<bool>>
+      live;  // per instruction, one flag per slot; filled by live_at() when first asked
   bool runnable =
       true;  // false: coroutines, asynchronous generators, unknown opcodes: CPython's evaluator runs it whole
 

@@ -58,6 +58,7 @@ InputPlan input_plan(const py::dict& fields, const ir::Node& node) {
   plan.type = *node.outputs.at(0);
   read(fields, "mutated", &plan.mutated_data);
   read(fields, "no_grad", &plan.mutated_under_no_grad);
+  read(fields, "unversioned", &plan.unversioned);
   read(fields, "gradient", &plan.gradient);
   read(fields, "tangent", &plan.tangent);
   plan.wants_gradient = plan.gradient >= 0;
@@ -88,7 +89,10 @@ py::list Runner::run(const py::list& inputs, const std::vector<int64_t>& symbols
   for (const py::handle& input : inputs) arguments.push_back(input.ptr());
   if (!executable->run(arguments.data(), symbols.data(), results.data())) throw py::error_already_set();
   py::list list;
-  for (PyObject* result : results) list.append(py::reinterpret_steal<py::object>(result));
+  for (size_t i = 0; i < outputs; ++i) {
+    auto result = py::reinterpret_steal<py::object>(results[i]);
+    if (i < shown) list.append(result);
+  }
   return list;
 }
 
@@ -110,7 +114,7 @@ PYBIND11_MODULE(graphlift_runtime, module) {
       "build",
       [](const std::string& text, const std::vector<py::dict>& inputs, const std::vector<py::dict>& outputs,
          const py::list& constants, const std::string& backend) {
-        return Runner{torch_layer::build(text, inputs, outputs, constants, backend), outputs.size()};
+        return Runner{torch_layer::build(text, inputs, outputs, constants, backend), outputs.size(), outputs.size()};
       },
       py::arg("text"), py::arg("inputs"), py::arg("outputs"), py::arg("constants") = py::list(),
       py::arg("backend") = "reference");

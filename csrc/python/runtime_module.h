@@ -14,6 +14,7 @@ namespace graphlift::torch_layer {
 struct Runner {
   std::unique_ptr<Executable> executable;
   size_t outputs;
+  size_t shown;  // of the outputs: those that the program returned
 
   pybind11::list run(const pybind11::list& inputs, const std::vector<int64_t>& symbols) const;
 };

@@ -47,7 +47,8 @@ Runner record(const py::function& function, const py::list& inputs, const std::v
   for (const py::handle& result : results) outputs.push_back(result.ptr());
   std::unique_ptr<Traced> traced = tracer->finish(outputs);
   if (!traced) throw py::error_already_set();
-  return {make_executable(std::move(*traced), backend), outputs.size()};
+  const size_t all = traced->outputs.size();  // bases of views that are returned without them come behind
+  return {make_executable(std::move(*traced), backend), all, outputs.size()};
 }
 
 }  // namespace graphlift::torch_layer

@@ -108,7 +108,9 @@ void RegionExecutable::index_outputs() {
   for (const OutputPlan& plan : outputs_) slot_of_plan_.push_back(has_value(plan) ? static_cast<int>(slots_++) : -1);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].mutated_data) continue;
-    mutations_.push_back({static_cast<int>(i), static_cast<int>(slots_++), inputs_[i].mutated_under_no_grad});
+    const InputPlan& plan = inputs_[i];
+    mutations_.push_back(
+        {static_cast<int>(i), static_cast<int>(slots_++), plan.mutated_under_no_grad, plan.unversioned});
   }
 }
 

@@ -44,6 +44,7 @@ class RegionExecutable final : public Executable {
     int input;
     int slot;  // of the forward's outputs
     bool no_grad;
+    bool unversioned;
   };
   // Where a value that backward reads comes from.
   struct SavedFrom {

@@ -126,6 +126,11 @@ void RegionExecutable::save_before_outputs(Call& call) const {
 
 void RegionExecutable::write_back(Call& call) const {
   for (const Mutation& mutation : mutations_) {
+    if (mutation.unversioned) {
+      BelowAutograd below;
+      call.input(mutation.input).copy_(call.values[static_cast<size_t>(mutation.slot)]);
+      continue;
+    }
     const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
     c10::AutoGradMode mode(!mutation.no_grad && (flows || c10::GradMode::is_enabled()));
     call.input(mutation.input).copy_(call.values[static_cast<size_t>(mutation.slot)]);

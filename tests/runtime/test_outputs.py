@@ -188,6 +188,15 @@ def test_write_under_no_grad_to_a_leaf(region):
     assert p.requires_grad
 
 
+def test_statistics_are_written_without_a_new_version(region):
+    x, mean = region.input(torch.randn(3)), region.input(torch.randn(3), mutated=True, unversioned=True)
+    region.write(region.call("aten::lerp.Scalar", mean, x, 0.5))
+    x, mean = torch.ones(3), torch.zeros(3)
+    region.build()([x, mean])
+    assert torch.equal(mean, torch.full((3,), 0.5))
+    assert mean._version == 0
+
+
 def test_written_input_that_backward_needs_as_it_was(region):
     x = region.input(torch.randn(3), gradient=0)
     stat = region.input(torch.randn(3), mutated=True)

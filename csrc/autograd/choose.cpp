@@ -113,9 +113,14 @@ class Network {
   void find_free(std::vector<bool>* saved) const {
     for (size_t value = 0; value < saved->size(); ++value)
       if (joint_.is_primal(static_cast<int>(value))) (*saved)[value] = true;
-    // A view of a primal is made again from it, so that the view on the real tensor need not be computed twice.
+    // Eager saves memory rather than values: whoever writes into a view of what was saved is told so. A view of a
+    // primal is made again from it, so that the view on the real tensor need not be computed twice.
+    std::vector<bool> memory_read_late(saved->size(), false);
+    for (size_t value = 0; value < saved->size(); ++value)
+      if (joint_.read_late[value]) memory_read_late[joint_.owner[value]] = true;
     for (int value : joint_.outputs)
-      if (value >= 0 && joint_.read_late[value] && !joint_.is_primal(joint_.owner[value])) (*saved)[value] = true;
+      if (value >= 0 && memory_read_late[joint_.owner[value]] && !joint_.is_primal(joint_.owner[value]))
+        (*saved)[value] = true;
   }
 
   void add_call(size_t c, const std::vector<bool>& is_free) {

@@ -92,6 +92,51 @@ TEST(PartitionFuzz, BothPartsTogetherAreTheJointGraph) {
   }
 }
 
+// Gives some forward calls a second run at the start of backward, as a checkpoint does, and lets backward read that
+// one.
+int add_checkpoint(ir::Graph* joint, ir::RandomGraph* random) {
+  ir::Node* first_backward = nullptr;
+  std::vector<ir::Node*> forward;
+  for (ir::Node& node : joint->nodes()) {
+    if (node.backward && !first_backward) first_backward = &node;
+    if (node.kind == ir::NodeKind::Call && !node.backward) forward.push_back(&node);
+  }
+  if (!first_backward) return 0;
+  std::map<ir::Node*, ir::Node*> again;
+  auto use_again = [&](ir::ValueRef& value) {
+    if (auto found = again.find(value.node); found != again.end()) value.node = found->second;
+  };
+  for (ir::Node* node : forward) {
+    if (ops::traits(node->op).effect != ops::Effect::None || random->pick(0, 1)) continue;
+    ir::ArgList args = node->args;
+    for (ir::Arg& arg : args) ir::for_each_value(arg, use_again);
+    ir::Node* made = joint->insert_call(first_backward, node->op, std::move(args), node->outputs);
+    made->backward = made->must_recompute = true;
+    again[node] = made;
+  }
+  for (ir::Node& node : joint->nodes())
+    if (node.backward && !node.must_recompute)
+      for (ir::Arg& arg : node.args) ir::for_each_value(arg, use_again);
+  return static_cast<int>(again.size());
+}
+
+TEST(PartitionFuzz, SecondRunsOfCheckpointsStayInBackward) {
+  int checkpointed = 0;
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    ir::RandomGraph random(seed);
+    auto joint = random.joint(3, 20, 2, 2);
+    auto inputs = ir::input_hashes(joint->inputs().size());
+    ir::HashMachine machine;
+    auto expected = machine.run(*joint, inputs);
+    checkpointed += add_checkpoint(joint.get(), &random);
+    ASSERT_EQ(ir::verify(*joint), "") << seed;
+    Partition parts = partition(*joint, 3, 2, {seed % 2 == 0, nullptr});
+    for (const ir::Node& node : parts.forward->nodes()) ASSERT_FALSE(node.must_recompute) << seed;
+    ASSERT_EQ(run_parts(parts, inputs, 3, 2), expected) << seed << "\n" << ir::print(*joint);
+  }
+  EXPECT_GT(checkpointed, 1000);
+}
+
 TEST(PartitionFuzz, WithoutRecomputeNothingThatWorksRunsTwice) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     ir::RandomGraph random(seed);

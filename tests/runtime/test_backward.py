@@ -256,6 +256,22 @@ def test_first_use_of_the_graph_frees_what_was_saved(region):
     assert saved[0]() is None
 
 
+def test_nothing_is_kept_when_outputs_die(region):
+    import weakref
+
+    x, t = region.input(leaf(3), gradient=0), region.tangent(torch.randn(3))
+    y = region.call("aten::exp.default", x)
+    region.output(y, tangent=0, requires_grad=True, differentiable=True)
+    region.output(region.call("aten::alias.default", y), aliasing="view_of_output", of=0, requires_grad=True)
+    region.gradient(region.call("aten::mul.Tensor", t, y, backward=True))
+    run = region.build()
+    x = leaf(3)
+    outputs = run([x])
+    watched = [weakref.ref(tensor) for tensor in (x, *outputs)]
+    del x, outputs
+    assert [ref() for ref in watched] == [None] * 3
+
+
 def test_backward_on_another_thread_after_the_region_is_gone(product, region):
     x, y = leaf(3), leaf(3)
     (z,) = product([x, y])

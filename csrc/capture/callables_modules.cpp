@@ -65,6 +65,13 @@ Ref rule_is(Capture& c, const CallArgs& call) {
   return Ref::borrow((is_same(c, call.args[0], call.args[1]) != 0) != negate ? Py_True : Py_False);
 }
 
+Ref rule_user_break(Capture& c, const CallArgs& call) {
+  const char* words = call.nargs == 1 && PyUnicode_Check(call.args[0]) ? PyUnicode_AsUTF8(call.args[0]) : nullptr;
+  return break_here(c, "user_requested", words ? ": " + std::string(words) : "");
+}
+
+Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
+
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow); }
 
@@ -147,6 +154,8 @@ const Family& module_callables() {
     for (const char* method : {"debug", "info", "warning", "warn", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, defer_call});
     all.push_back({"warnings.warn", 0, defer_call});
+    all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
+    all.push_back({"graphlift.control.is_compiling", 0, rule_capturing});
     static const char* const kMath[] = {
         "acos",     "acosh",     "asin",      "asinh",   "atan",  "atan2", "atanh",   "cbrt",      "ceil",  "comb",
         "copysign", "cos",       "cosh",      "degrees", "dist",  "erf",   "erfc",    "exp",       "exp2",  "expm1",

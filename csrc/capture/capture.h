@@ -67,6 +67,7 @@ class Capture {
   ir::ShapeEnv shapes;
   std::unique_ptr<torch_layer::Tracer> tracer;
   std::optional<Break> pending;
+  std::optional<std::string> internal_error;  // of an inlined frame, thrown again at the root
   // Outside tensors by identity -> stand-in; and back.
   std::unordered_map<PyObject*, Ref> stand_ins;
   std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;

@@ -57,9 +57,24 @@ class InlineHandler final : public cpython::FrameHandler {
  public:
   InlineHandler(Capture& capture, CaptureSemantics& semantics) : capture_(capture), semantics_(semantics) {}
 
+  // Called from C: an internal error is put aside and thrown again at the root.
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
     *handled = true;
     capture_.frames.push_back(frame);
+    PyObject* result = nullptr;
+    try {
+      result = inlined(frame, throwing);
+    } catch (const InternalError& error) {
+      if (!capture_.internal_error) capture_.internal_error = error.what();
+      break_here(capture_, "internal_recording", error.what());
+      result = leave_pending(frame);
+    }
+    capture_.frames.pop_back();
+    return result;
+  }
+
+ private:
+  PyObject* inlined(cpython::Frame frame, bool throwing) {
     PyObject* result = nullptr;
     if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
     if (capture_.pending || !may_enter(frame, throwing)) {
@@ -69,11 +84,9 @@ class InlineHandler final : public cpython::FrameHandler {
       result = outcome.exit == eval::Exit::Stopped ? leave_pending(frame)
                                                    : eval::Evaluator::finish(frame, std::move(outcome));
     }
-    capture_.frames.pop_back();
     return result;
   }
 
- private:
   // With an exception on its way in (a generator's throw() or close()), the checks must not see it.
   bool may_enter(cpython::Frame& frame, bool throwing) {
     if (!throwing) return enter_frame(capture_, frame);
@@ -297,6 +310,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
     PyErr_Clear();
   }
   if (!finished_) capture_.tracer->stop();
+  if (capture_.internal_error) throw InternalError(*capture_.internal_error);
   return done;
 }
 

@@ -188,3 +188,19 @@ def test_exceptions_keep_type_message_and_line():
     assert caught.traceback[-1].lineno == f.__code__.co_firstlineno + 2
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied|size mismatch"):
         graphlift.compile(lambda a, b: a @ b)(torch.ones(2, 3), torch.ones(2, 3))
+
+
+def test_a_break_where_the_user_asks_for_it():
+    def f(x):
+        y = x * 2
+        graphlift.graph_break("look here")
+        return y + 1
+
+    counts = check(f, lambda: (torch.ones(2),), graphs=2, breaks=1)
+    assert counts["graph_break"] == {"graph_break() was called: look here": 1}
+
+
+def test_is_compiling_is_true_in_a_region():
+    compiled = graphlift.compile(lambda x: x * 2 if graphlift.is_compiling() else x)
+    assert compiled(torch.ones(1)).item() == 2 and not graphlift.is_compiling()
+    assert graphlift.counters()["graph_breaks"] == 0

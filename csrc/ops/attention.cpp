@@ -120,6 +120,33 @@ bool efficient_backward_cuda(ShapeCall& call) {
   return give_undefined(call);
 }
 
+// query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, return_debug_mask, scale -> output, logsumexp,
+// cum_seq_q, cum_seq_k, max_q, max_k, seed, offset, debug_attn_mask.
+bool cudnn(ShapeCall& call) {
+  auto q = read(call, 0);
+  if (!q || !q->query.device.is_cuda() || !is_half(q->query.dtype) || call.boolean(7)) return false;
+  if (!equal(call.env, q->query.sizes[3], q->size)) return false;
+  const ir::Device device = q->query.device;
+  give_preserved(call, q->query, q->query.dtype);
+  if (call.boolean(4))
+    give_contiguous(call, DType::float32, device, {q->batch, q->heads, q->length, 1});
+  else
+    give_undefined(call);
+  for (int i = 0; i < 4; ++i) give_undefined(call);
+  call.int_results = {q->length, q->key.sizes[2]};
+  give_contiguous(call, DType::int64, device, {});
+  give_contiguous(call, DType::int64, device, {});
+  return give_undefined(call);
+}
+
+// grad, query, key, value, ...
+bool cudnn_backward(ShapeCall& call) {
+  auto q = read(call, 1);
+  if (!q || !q->query.device.is_cuda()) return false;
+  for (const TensorType* type : {&q->query, &q->key, &q->value}) give_preserved(call, *type, type->dtype);
+  return true;
+}
+
 // src, ...: what inference makes of a whole encoder layer.
 bool encoder_layer(ShapeCall& call) {
   const TensorType& source = call.tensor(0);
@@ -146,6 +173,8 @@ constexpr OpRow kRows[] = {
     GL_OP("_scaled_dot_product_flash_attention_for_cpu_backward", "default", flash_backward_cpu),
     GL_OP("_scaled_dot_product_flash_attention", "default", flash_cuda),
     GL_OP("_scaled_dot_product_flash_attention_backward", "default", flash_backward_cuda),
+    GL_OP("_scaled_dot_product_cudnn_attention", "default", cudnn),
+    GL_OP("_scaled_dot_product_cudnn_attention_backward", "default", cudnn_backward),
     GL_OP("_scaled_dot_product_efficient_attention", "default", efficient_cuda),
     GL_OP("_scaled_dot_product_efficient_attention_backward", "default", efficient_backward_cuda),
 };

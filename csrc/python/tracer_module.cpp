@@ -188,6 +188,7 @@ PYBIND11_MODULE(graphlift_tracer, m) {
   break_class = PyErr_NewException("graphlift_tracer.Break", PyExc_BaseException, nullptr);
   m.attr("Break") = py::reinterpret_borrow<py::object>(break_class);
   m.def("is_stand_in", [](py::handle object) { return is_stand_in(object.ptr()); });
+  m.def("meta_operators", &meta_operators);
   m.def("ambient_check", [] { return Check(ambient_check()); });
   py::class_<Check>(m, "Check")
       .def("holds", &Check::holds, py::arg("object"), py::arg("symbols") = 8, py::arg("repeat") = 1)

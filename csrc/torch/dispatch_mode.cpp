@@ -152,6 +152,13 @@ void pop_mode(PyObject* mode_object) {
     TorchDispatchModeTLS::push_non_infra_mode_onto_stack(std::move(*mode));
 }
 
+ModeOff::ModeOff() : mode_(TorchDispatchModeTLS::pop_stack()) {}
+
+ModeOff::~ModeOff() {
+  TorchDispatchModeTLS::push_non_infra_mode_onto_stack(
+      std::static_pointer_cast<c10::impl::PyObject_TorchDispatchMode>(std::move(mode_)));
+}
+
 int64_t foreign_modes() {
   int64_t count = 0;
   for (int64_t i = 0; i < TorchDispatchModeTLS::stack_len(); ++i)

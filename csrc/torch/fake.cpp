@@ -11,8 +11,6 @@
 namespace graphlift::torch_layer {
 namespace {
 
-constexpr const char* kNoData = "graphlift: a tensor has no data while the program is captured";
-
 c10::DispatchKeySet backend_keys(c10::Device device) {
   return c10::DispatchKeySet(c10::computeDispatchKey(std::nullopt, c10::kStrided, device));
 }

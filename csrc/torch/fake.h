@@ -43,6 +43,9 @@ class FakeStorage final : public c10::StorageImpl {
   std::vector<std::weak_ptr<Slot>> views;  // every slot below the base
 };
 
+// In the message of the error that reading a stand-in's data raises.
+inline constexpr const char* kNoData = "graphlift: a tensor has no data while the program is captured";
+
 class FakeImpl final : public c10::TensorImpl {
  public:
   // A tensor on its own memory.

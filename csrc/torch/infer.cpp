@@ -6,6 +6,9 @@
 #include <c10/util/Exception.h>
 
 #include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "base/error.h"
@@ -108,7 +111,8 @@ ir::TensorType type_of(const at::Tensor& meta, ir::Device device) {
   return type;
 }
 
-void add_types(const IValue& result, ir::Device device, Types* types) {
+void add_result(const IValue& result, ir::Device device, Types* types, std::vector<ir::Sym>* ints) {
+  if (result.isInt()) ints->emplace_back(result.toInt());
   if (result.isTensorList()) {
     for (at::Tensor item : result.toTensorList()) types->push_back(type_of(item, device));
   } else if (result.isTensor() && result.toTensor().defined()) {
@@ -147,24 +151,48 @@ void place(Types* types) {
 
 }  // namespace
 
-Types Recorder::infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
-                      c10::ArrayRef<IValue> stack) {
-  Types types;
+Recorder::Results Recorder::infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
+                                  c10::ArrayRef<IValue> stack) {
+  Results results;
   if (info.rule) {
     std::vector<ops::ShapeArg> shape_args;
     shape_args.reserve(args.size());
     for (const ir::Arg& arg : args) shape_args.push_back(shape_arg(arg, *graph_));
-    ops::ShapeCall call{.args = shape_args, .env = *shapes_, .results = types};
+    ops::ShapeCall call{.args = shape_args, .env = *shapes_, .results = results.types};
     call.default_dtype = from_torch(c10::get_default_dtype_as_scalartype());
-    if (!info.rule->shape(call)) types = infer_by_torch(handle, info, stack);
+    if (info.rule->shape(call))
+      results.ints = std::move(call.int_results);
+    else
+      results = infer_by_torch(handle, info, stack);
   } else {
-    types = infer_by_torch(handle, info, stack);
+    results = infer_by_torch(handle, info, stack);
   }
-  place(&types);
-  return types;
+  place(&results.types);
+  return results;
 }
 
 namespace {
+
+// Operators whose types had to come from torch's kernels for the meta device, Python mostly.
+class MetaCalls {
+ public:
+  static MetaCalls& instance() {
+    static auto* calls = new MetaCalls;
+    return *calls;
+  }
+  void add(std::string_view op) {
+    std::lock_guard lock(mutex_);
+    names_.emplace(op);
+  }
+  std::vector<std::string> names() {
+    std::lock_guard lock(mutex_);
+    return {names_.begin(), names_.end()};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> names_;
+};
 
 // One call on meta tensors. The C++ shape function of a structured operator is reached through the kernel that all
 // backends share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python
@@ -180,14 +208,17 @@ void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const O
     Probe probe(recorder);
     handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, stack);
   } else {
-    c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+    ModeOff off;
+    MetaCalls::instance().add(info.op.str());
     handle.callBoxed(stack);
   }
 }
 
 }  // namespace
 
-Types Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
+std::vector<std::string> meta_operators() { return MetaCalls::instance().names(); }
+
+Recorder::Results Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
   MetaArguments arguments(*this);
   torch::jit::Stack metas = arguments.convert(stack);
   try {
@@ -199,9 +230,9 @@ Types Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& 
     if (!std::strstr(error.what(), "on meta tensors")) throw;
     break_now("data_dependent_item", handle.schema().name());
   }
-  Types types;
-  for (const IValue& result : metas) add_types(result, arguments.device(), &types);
-  return types;
+  Results results;
+  for (const IValue& result : metas) add_result(result, arguments.device(), &results.types, &results.ints);
+  return results;
 }
 
 void Recorder::probe_call(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
@@ -216,7 +247,7 @@ void Recorder::probe_call(const c10::OperatorHandle& handle, const OpInfo& info,
     return;
   }
   if (info.structured || info.decomposes) return call_on_meta(*this, handle, info, stack);
-  c10::impl::ExcludeDispatchKeyGuard below(kPythonKeys);
+  ModeOff off;
   handle.callBoxed(stack);
 }
 

@@ -24,6 +24,17 @@ bool is_tensor_type(const c10::Type& type) {
   return false;
 }
 
+bool has_tensor_result(const FunctionSchema& schema) {
+  bool any = false;
+  for (const Argument& result : schema.returns()) {
+    const c10::Type& type = *result.type();
+    any |= is_tensor_type(type);
+    if (!is_tensor_type(type) && type.kind() != c10::TypeKind::IntType && type.kind() != c10::TypeKind::SymIntType)
+      return false;
+  }
+  return any;
+}
+
 // Overloads by operator name.
 using Overloads = std::unordered_map<std::string, std::vector<std::string>>;
 const Overloads& overloads() {
@@ -104,7 +115,7 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
   info->structured = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
   info->changes_view = handle.hasTag(at::Tag::inplace_view);
   info->random = handle.hasTag(at::Tag::nondeterministic_seeded);
-  for (const Argument& result : schema.returns()) info->returns_tensors &= is_tensor_type(*result.type());
+  info->returns_tensors = schema.returns().empty() || has_tensor_result(schema);
   const auto& arguments = schema.arguments();
   for (size_t i = 0; i < arguments.size(); ++i)
     if (is_written(arguments[i])) info->written.push_back(i);

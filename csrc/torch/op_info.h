@@ -36,7 +36,7 @@ struct OpInfo {
   bool structured = false;           // has torch's C++ shape function
   bool changes_view = false;         // t_() and the like: changes sizes and strides of its argument in place
   bool random = false;               // draws from a generator
-  bool returns_tensors = true;       // at least one result, tensors or lists of tensors only
+  bool returns_tensors = true;       // at least one result is a tensor or a list of tensors; the others are ints
   std::vector<size_t> written;       // arguments that are written
   // Mutating: the operator that computes instead of writing. Its results: own results of this one, then the new values
   // of `written`. functional_arguments[i] is the argument of this operator for the i-th of the functional one.

@@ -220,8 +220,9 @@ ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info
   ir::ArgList args;
   args.reserve(parameters.size());
   for (size_t i = 0; i < parameters.size(); ++i) args.push_back(argument(stack[i], *parameters[i].real_type()));
-  Types types = infer(handle, info, args, stack);
-  ir::Node* node = add_call(info.op, std::move(args), std::move(types));
+  Results results = infer(handle, info, args, stack);
+  ints_ = std::move(results.ints);
+  ir::Node* node = add_call(info.op, std::move(args), std::move(results.types));
   if (info.random) random_.insert(node);
   return node;
 }
@@ -231,11 +232,18 @@ void Recorder::push_results(const c10::FunctionSchema& schema, ir::Node* node, t
   int index = 0;
   auto next = [&] {
     int i = index++;
-    const auto& type = node->outputs[i];
+    const auto& type = node->outputs[static_cast<size_t>(i)];
     return type ? new_tensor(*type, {node, i}) : at::Tensor();
   };
+  size_t next_int = 0;
   for (const c10::Argument& result : schema.returns()) {
-    if (result.type()->kind() != c10::TypeKind::ListType) {
+    auto kind = result.type()->kind();
+    if (kind == c10::TypeKind::IntType || kind == c10::TypeKind::SymIntType) {
+      ++index;
+      stack.emplace_back(to_sym_int(*shapes_, ints_.at(next_int++)));
+      continue;
+    }
+    if (kind != c10::TypeKind::ListType) {
       stack.emplace_back(next());
       continue;
     }

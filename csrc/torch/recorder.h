@@ -79,8 +79,13 @@ class Recorder {
   ir::ValueRef add_simple(std::string_view op, ir::ArgList args, ir::TensorType type);
 
   // --- calls ---------------------------------------------------------------------------------------------------------
-  // Types of the results. `args` as converted; `stack` holds the call's arguments as torch gave them.
-  Types infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
+  // Types of the results, one entry per tensor, and the results that are ints. `args` as converted; `stack` holds the
+  // call's arguments as torch gave them.
+  struct Results {
+    Types types;
+    std::vector<ir::Sym> ints;
+  };
+  Results infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
               c10::ArrayRef<c10::IValue> stack);
   ir::Node* record(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
   void pure(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
@@ -106,7 +111,7 @@ class Recorder {
   void refresh(Slot& slot, FakeStorage& storage);
   ir::ValueRef scatter(const Slot& slot, ir::ValueRef parent, ir::ValueRef value);
   ir::ValueRef fit(const ir::TensorType& target, ir::ValueRef old, ir::ValueRef value);
-  Types infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
+  Results infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
   void probe_call(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
 
   std::unique_ptr<ir::Graph> graph_;
@@ -120,6 +125,7 @@ class Recorder {
   bool backward_ = false;
   bool probing_ = false;  // a shape function of torch's runs on meta tensors: nothing is recorded
   size_t calls_ = 0;
+  std::vector<ir::Sym> ints_;  // int results of the call recorded last
   std::vector<at::Tensor> constants_;
   bool engine_ran_ = false;
   std::string failure_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "torch/autograd_node.h"
 #include "torch/convert.h"
@@ -40,6 +41,7 @@ std::string unsupported(PyObject* object, const at::Tensor& real) {
   if (real.layout() != c10::kStrided) return std::string("layout ") + c10::str(real.layout());
   if (!real.is_cpu() && !real.is_cuda()) return "device " + real.device().str();
   if (real.is_quantized()) return "quantized";
+  if (real.is_nested()) return "nested";
   if (real.is_conj() || real.is_neg()) return "a lazy conjugate or negative";
   if (real.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return "with symbolic sizes";
   return "";
@@ -68,6 +70,20 @@ bool is_sym_scalar(PyObject* object) {
 bool is_plain_tensor_class(PyObject* object) {
   auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
   return type == THPVariableClass || type == parameter_class();
+}
+
+bool data_was_needed() {
+  if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_RuntimeError)) return false;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  bool found = false;
+  if (Ref text = Ref::steal(value ? PyObject_Str(value) : nullptr)) {
+    const char* words = PyUnicode_AsUTF8(text.get());
+    found = words && std::string_view(words).find(kNoData) != std::string_view::npos;
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, traceback);
+  return found;
 }
 
 std::unique_ptr<Tracer> Tracer::create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where) {

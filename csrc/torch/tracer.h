@@ -105,6 +105,13 @@ class Tracer {
   virtual std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) = 0;
 };
 
+// The pending Python error was raised because torch's own code wanted a stand-in's data, outside of any operator that the
+// recorder sees (a cuDNN LSTM's weights, numpy(), data_ptr()): a graph break for who captures. False: none, or another error.
+bool data_was_needed();
+
+// Operators of this process's recordings that had no shape rule of ours or of torch's in C++: slow to record. For reports.
+std::vector<std::string> meta_operators();
+
 // A check of the ambient state that steered the recording (grad mode, inference mode, autocast, default dtype and
 // device, deterministic flags, functorch and torch-function state), as it is now.
 std::unique_ptr<guards::LeafCheck> ambient_check();

@@ -73,7 +73,7 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
-Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow); }
+Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
 
 }  // namespace
 
@@ -122,7 +122,7 @@ const Family& module_callables() {
         {"_heapq.heapify", kShallow | kMutates, nullptr},
         {"_heapq.heapreplace", kShallow | kMutates, nullptr},
         {"_heapq.heappushpop", kShallow | kMutates, nullptr},
-        {"_abc._abc_instancecheck", kShallow, nullptr},
+        {"_abc._abc_instancecheck", kShallow | kSymbolic, nullptr},
         {"_abc._abc_subclasscheck", kShallow, nullptr},
         {"_abc._abc_init", kShallow, nullptr},
         {"_abc.get_cache_token", 0, nullptr},

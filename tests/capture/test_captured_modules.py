@@ -152,3 +152,20 @@ def test_autocast():
     torch.testing.assert_close(got, want)
     torch.testing.assert_close(compiled(x), net(x))
     assert graphlift.graph_count() == 2
+
+
+def test_a_counter_in_a_module_stops_recompiling():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x / self.calls
+
+    net, x = Counting(), torch.ones(2)
+    compiled = graphlift.compile(net)
+    for k in range(1, 10):
+        torch.testing.assert_close(compiled(x), x / k)
+    assert net.calls == 9 and graphlift.graph_count() <= 4

@@ -9,6 +9,7 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 #include "base/error.h"
@@ -36,30 +37,38 @@ uint64_t next_serial() {
   return ++last;
 }
 
-// torch hides a symbolic int that became a tensor behind this number (python_arg_parser).
-constexpr int64_t kHiddenSymInt = 7777777;
+// torch hides a symbolic number that became a tensor behind 7777777, nan or true (python_arg_parser); the tensor's Python
+// object has it.
+constexpr int64_t kHidesSymInt = 7777777;
 
-std::optional<ir::Sym> hidden_sym_int(const at::Tensor& tensor) {
+std::optional<ir::Arg> hidden_number(const at::Tensor& tensor) {
   GilHeld gil;
   Ref object = Ref::steal(THPVariable_Wrap(tensor));
   if (!object || !PyObject_HasAttrString(object.get(), "_wrapped_number")) return std::nullopt;
   Ref number = Ref::steal(PyObject_GetAttrString(object.get(), "_wrapped_number"));
-  if (!number || !torch::is_symint(number.get())) return std::nullopt;
-  return to_sym(pybind11::handle(number.get()).cast<c10::SymInt>());
+  if (!number) return std::nullopt;
+  pybind11::handle handle(number.get());
+  if (torch::is_symfloat(handle)) return to_double(handle.cast<c10::SymFloat>());
+  if (torch::is_symbool(handle)) return handle.cast<c10::SymBool>().guard_bool(__FILE__, __LINE__);
+  if (!torch::is_symint(handle)) return std::nullopt;
+  auto sym = to_sym(handle.cast<c10::SymInt>());
+  return sym ? std::optional<ir::Arg>(*sym) : std::nullopt;
 }
 
 ir::Arg wrapped_number(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
-    case c10::ScalarType::Double:
-      return *tensor.const_data_ptr<double>();
+    case c10::ScalarType::Double: {
+      double number = *tensor.const_data_ptr<double>();
+      return std::isnan(number) ? hidden_number(tensor).value_or(number) : ir::Arg(number);
+    }
     case c10::ScalarType::Long: {
       int64_t number = *tensor.const_data_ptr<int64_t>();
-      if (number == kHiddenSymInt)
-        if (auto sym = hidden_sym_int(tensor)) return *sym;
-      return ir::Sym(number);
+      return number == kHidesSymInt ? hidden_number(tensor).value_or(ir::Sym(number)) : ir::Arg(ir::Sym(number));
     }
-    case c10::ScalarType::Bool:
-      return *tensor.const_data_ptr<bool>();
+    case c10::ScalarType::Bool: {
+      bool number = *tensor.const_data_ptr<bool>();
+      return number ? hidden_number(tensor).value_or(number) : ir::Arg(number);
+    }
     case c10::ScalarType::ComplexDouble:
       return std::complex<double>(*tensor.const_data_ptr<c10::complex<double>>());
     default:

@@ -138,7 +138,13 @@ def out_argument(x):
     return result
 
 
+def sizes_as_numbers(x):
+    n, m = x.shape
+    return x * n, x * m**-0.5, x / (n * m), x + (n // 2), x.sum() * (n > 2), x.view(-1, m // 2) * float(m)
+
+
 PROGRAMS = [
+    sizes_as_numbers,
     in_place_on_fresh,
     views_see_writes,
     split_and_unbind,

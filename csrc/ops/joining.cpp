@@ -114,7 +114,6 @@ bool repeat(ShapeCall& call) {
 Dims rolled_strides(ShapeCall& call, const TensorType& type, int dim, const Sym& shift) {
   if (!type.device.is_cpu()) return contiguous(type.sizes);
   if (is_empty(call.env, type.sizes)) return preserved_strides(call.env, type);
-  if (suggest_format(call.env, type) == Format::Contiguous) return contiguous(type.sizes);
   const Sym first = mod(shift, type.sizes[dim]);
   if (equal(call.env, first, 0)) return contiguous(type.sizes);
   TensorType head = type, tail = type;

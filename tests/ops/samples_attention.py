@@ -76,6 +76,25 @@ def efficient_cuda_backward(make):
             yield call(make(2, 3, 5, 64), query, query, query, None, *forward, 0.0, [True, True, True, False])
 
 
+@samples("_scaled_dot_product_cudnn_attention")
+def cudnn(make):
+    for query in half_heads(make):
+        yield call(query, query, query, None, True)
+        yield call(query, query, query, None, False, 0.0, True)
+
+
+@samples("_scaled_dot_product_cudnn_attention_backward")
+def cudnn_backward(make):
+    for query in half_heads(make):
+        if query.is_cuda:
+            out, lse, start_q, start_k, *rest, _ = torch.ops.aten._scaled_dot_product_cudnn_attention(
+                query, query, query, None, True
+            )
+            longest_q, longest_k, seed, offset = rest
+            bounds = (None, start_q, start_k, longest_q, longest_k, 0.0, False)
+            yield call(torch.ones_like(out), query, query, query, out, lse, seed, offset, *bounds)
+
+
 @samples("_native_multi_head_attention")
 def multi_head(make):
     x = make(2, 5, 8)

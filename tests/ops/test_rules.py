@@ -11,7 +11,8 @@ CUDA_ONLY = {
     for name in """mm.dtype bmm.dtype _fused_rms_norm.default _fused_rms_norm_backward.default
     cudnn_batch_norm.default cudnn_batch_norm_backward.default _scaled_dot_product_flash_attention.default
     _scaled_dot_product_flash_attention_backward.default _scaled_dot_product_efficient_attention.default
-    _scaled_dot_product_efficient_attention_backward.default _thnn_fused_lstm_cell.default _cudnn_rnn.default""".split()
+    _scaled_dot_product_efficient_attention_backward.default _scaled_dot_product_cudnn_attention.default
+    _scaled_dot_product_cudnn_attention_backward.default _thnn_fused_lstm_cell.default _cudnn_rnn.default""".split()
 }
 SAMPLED = [name for name in NAMES if name in TABLE]
 

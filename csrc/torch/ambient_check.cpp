@@ -22,6 +22,8 @@ namespace {
 
 constexpr std::array kAutocastDevices{at::kCPU, at::kCUDA};
 
+constexpr c10::DispatchKeySet kModeKeys({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot});
+
 struct Autocast {
   bool enabled = false;
   at::ScalarType dtype = at::kFloat;
@@ -43,7 +45,7 @@ struct Autocast {
   FIELD(int64_t, function_modes, at::impl::PythonTorchFunctionTLS::stack_len(), "number of torch function modes")     \
   FIELD(int64_t, dispatch_modes, foreign_modes(), "number of torch dispatch modes")                                   \
   FIELD(bool, functorch, in_functorch(), "functorch transform")                                                       \
-  FIELD(bool, saved_hooks, bool(at::SavedTensorDefaultHooks::get_hooks()), "saved tensor hooks")
+  FIELD(bool, saved_hooks, !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(), "saved tensor hooks")
 
 Autocast autocast(at::DeviceType device) {
   if (!at::autocast::is_autocast_enabled(device)) return {};
@@ -68,21 +70,41 @@ std::vector<PyObject*> function_modes() {
   return modes;
 }
 
+// Keys that a thread includes and excludes: inference mode, autocast on and off, functorch and dispatch modes all show there.
+// Ours, on while a program is recorded, is left out.
+struct ThreadKeys {
+  c10::DispatchKeySet included, excluded;
+  bool operator==(const ThreadKeys&) const = default;
+};
+
+ThreadKeys thread_keys() {
+  const auto keys = c10::impl::tls_local_dispatch_key_set();
+  return {keys.included_, keys.excluded_};
+}
+
+ThreadKeys keys_without_recorder() {
+  ThreadKeys keys = thread_keys();
+  if (foreign_modes() == 0) keys.included = keys.included - kModeKeys;
+  return keys;
+}
+
 class AmbientCheck final : public guards::LeafCheck {
  public:
   AmbientCheck() {
     for (PyObject* mode : function_modes()) modes_.push_back(Ref::borrow(mode));
   }
+  // What the thread's keys tell is not read again.
   bool check(PyObject*, int64_t*) const override {
-#define FIELD(type, name, read, words) \
-  if (!(expected_.name == (read))) return false;
-    GRAPHLIFT_AMBIENT(FIELD)
-#undef FIELD
-    for (size_t i = 0; i < modes_.size(); ++i) {
-      const auto& mode = at::impl::PythonTorchFunctionTLS::get_stack_at(static_cast<int64_t>(i));
-      if (mode->ptr(getPyInterpreter()) != modes_[i].get()) return false;
-    }
-    return true;
+    if (!(thread_keys() == keys_)) return false;
+    if (c10::GradMode::is_enabled() != expected_.grad_mode) return false;
+    if (c10::get_default_dtype() != expected_.default_dtype) return false;
+    const at::Context& context = at::globalContext();
+    if (context.deterministicAlgorithms() != expected_.deterministic ||
+        context.deterministicAlgorithmsWarnOnly() != expected_.deterministic_warn)
+      return false;
+    if (at::SavedTensorDefaultHooks::get_tls_state().stack.empty() == expected_.saved_hooks) return false;
+    if ((expected_.autocast_cpu.enabled || expected_.autocast_cuda.enabled) && !same_autocast()) return false;
+    return same_function_modes();
   }
   std::string text(const std::string&) const override {
     std::string words = expected_.grad_mode ? "grad mode on" : "grad mode off";
@@ -95,12 +117,28 @@ class AmbientCheck final : public guards::LeafCheck {
   if (!(expected_.name == (read))) return words " has changed";
     GRAPHLIFT_AMBIENT(FIELD)
 #undef FIELD
-    return "torch function modes have changed";
+    return same_function_modes() ? "dispatch keys of the thread have changed" : "torch function modes have changed";
   }
   int cost() const override { return 0; }
 
  private:
+  bool same_autocast() const {
+    return autocast(at::kCPU) == expected_.autocast_cpu && autocast(at::kCUDA) == expected_.autocast_cuda &&
+           at::autocast::is_autocast_cache_enabled() == expected_.autocast_cache;
+  }
+  bool same_function_modes() const {
+    using at::impl::PythonTorchFunctionTLS;
+    if (PythonTorchFunctionTLS::get_disabled_state() != expected_.function_state) return false;
+    if (PythonTorchFunctionTLS::stack_len() != static_cast<int64_t>(modes_.size())) return false;
+    for (size_t i = 0; i < modes_.size(); ++i) {
+      const auto& mode = PythonTorchFunctionTLS::get_stack_at(static_cast<int64_t>(i));
+      if (mode->ptr(getPyInterpreter()) != modes_[i].get()) return false;
+    }
+    return true;
+  }
+
   Ambient expected_;
+  ThreadKeys keys_ = keys_without_recorder();
   std::vector<Ref> modes_;
 };
 

@@ -190,7 +190,7 @@ void RegionExecutable::find_version(const std::vector<int>& plan_of_slot, SavedF
     return;
   }
   for (size_t slot = 0; slot < plan_of_slot.size() && from->version_of_plan < 0; ++slot)
-    if (const ir::ValueRef* value = values[slot].value(); value && *value == owner)
+    if (const ir::ValueRef* value = values[slot].value(); value && memory_owner(*value) == owner)
       from->version_of_plan = plan_of_slot[slot];
 }
 

@@ -18,6 +18,8 @@ bool shares(const c10::AliasInfo* result, const c10::AliasInfo* argument) {
 // The argument whose memory this output of a call shares; null when it has its own.
 const ir::ValueRef* viewed_argument(const ir::ValueRef& value) {
   const ir::Node& node = *value.node;
+  if (node.op == ir::Op("aten::_unsafe_view.default"))
+    return node.args[0].value();  // its schema hides that it is a view
   if (node.kind == ir::NodeKind::Input || node.op.str().starts_with("graphlift::")) return nullptr;
   const c10::FunctionSchema& schema = find_operator(node.op).schema();
   if (schema.returns().empty()) return nullptr;

@@ -67,6 +67,15 @@ void FakeImpl::take_metadata() {
   set_sizes_and_strides(sizes, strides, to_sym_int(env_, type.offset));
 }
 
+c10::IntArrayRef FakeImpl::numbers(const ir::Dims& dims, std::vector<int64_t>* into) const {
+  into->clear();
+  for (const ir::Sym& dim : dims) into->push_back(env_.specialize(dim));
+  return *into;
+}
+
+int64_t FakeImpl::numel_custom() const { return env_.specialize(slot_->type.numel()); }
+int64_t FakeImpl::storage_offset_custom() const { return env_.specialize(slot_->type.offset); }
+
 void FakeImpl::set_slot(std::shared_ptr<Slot> slot) {
   slot_ = std::move(slot);
   take_metadata();

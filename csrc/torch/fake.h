@@ -60,6 +60,11 @@ class FakeImpl final : public c10::TensorImpl {
   void set_slot(std::shared_ptr<Slot> slot);
 
   c10::Device device_custom() const override { return device_; }
+  // Asked for numbers by code of torch's that knows no symbolic sizes: they are fixed to their hints.
+  c10::IntArrayRef sizes_custom() const override { return numbers(slot_->type.sizes, &sizes_); }
+  c10::IntArrayRef strides_custom() const override { return numbers(slot_->type.strides, &strides_); }
+  int64_t numel_custom() const override;
+  int64_t storage_offset_custom() const override;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
                                                          bool allow_metadata_change) const override;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,
@@ -74,6 +79,9 @@ class FakeImpl final : public c10::TensorImpl {
   template <class Version>
   c10::intrusive_ptr<TensorImpl> copy(Version&& version, bool allow_metadata_change) const;
 
+  c10::IntArrayRef numbers(const ir::Dims& dims, std::vector<int64_t>* into) const;
+
+  mutable std::vector<int64_t> sizes_, strides_;  // what numbers() gave out
   c10::Device device_;
   std::shared_ptr<Slot> slot_;
   ir::ShapeEnv& env_;

@@ -69,6 +69,7 @@ class Finish {
     plan.mutated_data = !(content(primal) == ir::ValueRef{primal.input, 0});
     if (plan.mutated_metadata) refuse("the sizes, strides or data of an input are replaced");
     bool flows = primal.seen.requires_grad() && plan.mutated_data && history_changed(primal);
+    plan.unversioned = plan.mutated_data && primal.seen._version() == 0;
     plan.mutated_under_no_grad = plan.mutated_data && !flows && primal.seen.requires_grad();
     traced_->inputs.push_back(std::move(plan));
     if (flows) roots_.push_back({primal.seen, nullptr});
@@ -140,6 +141,7 @@ class Finish {
     plan.inference = output.is_inference();
     plan.as_parameter = object && reinterpret_cast<PyObject*>(Py_TYPE(object)) != THPVariableClass;
     plan.detached = !output.is_view();
+    plan.no_history = output.is_view() && !output.grad_fn();
     if (storage->primal >= 0) {
       Primal& primal = primals_[static_cast<size_t>(storage->primal)];
       bool itself = primal.seen.is_same(output);

@@ -183,7 +183,6 @@ def no_grad_outputs(x):
     return [y, z, v, y.detach() + 1]
 
 
-@pytest.mark.xfail(reason="the tracer does not tell views without history yet (OutputPlan::no_history)")
 def test_no_grad_inside():
     check(Program(no_grad_outputs, lambda: [leaf(4, 6)]))
 
@@ -256,7 +255,6 @@ def batch_norm(x, weight, bias, mean, var, count):
     return [F.batch_norm(x, mean, var, weight, bias, training=True, momentum=0.1)]
 
 
-@pytest.mark.xfail(reason="the tracer does not tell silent writes yet (InputPlan::unversioned)")
 def test_batch_norm_updates_its_buffers():
     def make():
         return [leaf(6, 3, 4, 4), leaf(3), leaf(3), torch.zeros(3), torch.ones(3), torch.tensor(0)]

@@ -120,8 +120,8 @@ bool efficient_backward_cuda(ShapeCall& call) {
   return give_undefined(call);
 }
 
-// query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, return_debug_mask, scale -> output, logsumexp,
-// cum_seq_q, cum_seq_k, max_q, max_k, seed, offset, debug_attn_mask.
+// query, key, value, attn_bias, compute_log_sumexp, dropout_p, is_causal, return_debug_mask, scale -> output,
+// logsumexp, cum_seq_q, cum_seq_k, max_q, max_k, seed, offset, debug_attn_mask.
 bool cudnn(ShapeCall& call) {
   auto q = read(call, 0);
   if (!q || !q->query.device.is_cuda() || !is_half(q->query.dtype) || call.boolean(7)) return false;

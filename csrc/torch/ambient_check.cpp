@@ -70,8 +70,8 @@ std::vector<PyObject*> function_modes() {
   return modes;
 }
 
-// Keys that a thread includes and excludes: inference mode, autocast on and off, functorch and dispatch modes all show there.
-// Ours, on while a program is recorded, is left out.
+// Keys that a thread includes and excludes: inference mode, autocast on and off, functorch and dispatch modes all show
+// there. Ours, on while a program is recorded, is left out.
 struct ThreadKeys {
   c10::DispatchKeySet included, excluded;
   bool operator==(const ThreadKeys&) const = default;

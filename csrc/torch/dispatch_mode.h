@@ -20,8 +20,8 @@ Ref make_mode_object(Recorder* recorder, ModeLink** link);
 void push_mode(PyObject* mode_object);
 // Takes the mode off this thread's stack wherever it lies there (a program may have left one of its own above it).
 void pop_mode(PyObject* mode_object);
-// In scope, the innermost mode (ours, when a call of it is handled) is off this thread's stack: torch's own Python code must
-// not meet it. Needs no GIL.
+// In scope, the innermost mode (ours, when a call of it is handled) is off this thread's stack: torch's own Python code
+// must not meet it. Needs no GIL.
 class ModeOff {
  public:
   ModeOff();

@@ -218,7 +218,8 @@ void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const O
 
 std::vector<std::string> meta_operators() { return MetaCalls::instance().names(); }
 
-Recorder::Results Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
+Recorder::Results Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info,
+                                           c10::ArrayRef<IValue> stack) {
   MetaArguments arguments(*this);
   torch::jit::Stack metas = arguments.convert(stack);
   try {

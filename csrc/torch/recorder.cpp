@@ -37,8 +37,8 @@ uint64_t next_serial() {
   return ++last;
 }
 
-// torch hides a symbolic number that became a tensor behind 7777777, nan or true (python_arg_parser); the tensor's Python
-// object has it.
+// torch hides a symbolic number that became a tensor behind 7777777, nan or true (python_arg_parser); the tensor's
+// Python object has it.
 constexpr int64_t kHidesSymInt = 7777777;
 
 std::optional<ir::Arg> hidden_number(const at::Tensor& tensor) {

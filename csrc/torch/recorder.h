@@ -86,7 +86,7 @@ class Recorder {
     std::vector<ir::Sym> ints;
   };
   Results infer(const c10::OperatorHandle& handle, const OpInfo& info, const ir::ArgList& args,
-              c10::ArrayRef<c10::IValue> stack);
+                c10::ArrayRef<c10::IValue> stack);
   ir::Node* record(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
   void pure(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
   // An operator that answers with numbers: it runs on the stand-ins themselves, and needs data if that fails.

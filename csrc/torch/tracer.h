@@ -54,7 +54,8 @@ struct InputPlan {
   bool mutated_data = false;      // new value is written back after the forward
   bool mutated_metadata = false;  // set_/resize_/t_() ... on an input
   bool mutated_under_no_grad = false;
-  bool unversioned = false;       // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
+  bool unversioned =
+      false;  // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
   bool wants_gradient = false;  // some output depends on it and it requires grad
   int gradient = -1;            // index among the joint graph's gradients
   int tangent = -1;             // of the new value of a mutated input, among tangents; -1: no gradient flows into it
@@ -105,11 +106,13 @@ class Tracer {
   virtual std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) = 0;
 };
 
-// The pending Python error was raised because torch's own code wanted a stand-in's data, outside of any operator that the
-// recorder sees (a cuDNN LSTM's weights, numpy(), data_ptr()): a graph break for who captures. False: none, or another error.
+// The pending Python error was raised because torch's own code wanted a stand-in's data, outside of any operator that
+// the recorder sees (a cuDNN LSTM's weights, numpy(), data_ptr()): a graph break for who captures. False: none, or
+// another error.
 bool data_was_needed();
 
-// Operators of this process's recordings that had no shape rule of ours or of torch's in C++: slow to record. For reports.
+// Operators of this process's recordings that had no shape rule of ours or of torch's in C++: slow to record. For
+// reports.
 std::vector<std::string> meta_operators();
 
 // A check of the ambient state that steered the recording (grad mode, inference mode, autocast, default dtype and

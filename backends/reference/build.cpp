@@ -38,8 +38,9 @@ void count_symbols(const ir::Arg& arg, size_t* count) {
 
 class Builder {
  public:
-  Builder(const ir::Graph& graph, const std::vector<at::Tensor>& constants, Program* program)
-      : graph_(graph), constants_(constants), program_(*program) {}
+  Builder(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
+          Program* program)
+      : graph_(graph), constants_(constants), native_(native), program_(*program) {}
 
   void build() {
     find_last_uses();
@@ -143,16 +144,45 @@ class Builder {
     return uses;
   }
 
+  bool add_native(const ir::Node& node) {
+    auto call = native_ ? native_(node) : nullptr;
+    if (!call) return false;
+    Step step;
+    step.native = std::move(call);
+    for (const ir::Arg& arg : node.args) {
+      count_symbols(arg, &program_.symbol_count_);
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { step.reads.push_back(slot(value)); });
+    }
+    for (const auto& type : node.outputs) {
+      if (!type) continue;
+      for (const ir::Dims* dims : {&type->sizes, &type->strides})
+        for (const ir::Sym& size : *dims) count_symbols(size, &program_.symbol_count_);
+    }
+    for (const ir::Node& input : graph_.nodes())
+      if (input.kind == ir::NodeKind::Input)
+        for (const ir::Sym& size : input.outputs[0]->sizes) count_symbols(size, &program_.symbol_count_);
+    release(node, &step);
+    add_results(node, &step);
+    program_.steps_.push_back(std::move(step));
+    return true;
+  }
+
+  void add_results(const ir::Node& node, Step* step) {
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      step->results.push_back(define({const_cast<ir::Node*>(&node), static_cast<int>(i)}));
+  }
+
   void add_step(const ir::Node& node) {
-    Step step{find_operator(node.op), {}, {}, {}};
-    const auto& parameters = step.op.schema().arguments();
+    if (add_native(node)) return;
+    Step step;
+    step.op = find_operator(node.op);
+    const auto& parameters = step.op->schema().arguments();
     GL_CHECK(parameters.size() == node.args.size(), "wrong number of arguments for " + std::string(node.op.str()));
     for (size_t i = 0; i < parameters.size(); ++i)
       step.operands.push_back(operand(node, node.args[i], parameters[i].type(), &step));
     release(node, &step);
-    for (size_t i = 0; i < node.outputs.size(); ++i)
-      step.results.push_back(define({const_cast<ir::Node*>(&node), static_cast<int>(i)}));
-    program_.stack_size_ = std::max({program_.stack_size_, parameters.size(), step.op.schema().returns().size()});
+    add_results(node, &step);
+    program_.stack_size_ = std::max({program_.stack_size_, parameters.size(), step.op->schema().returns().size()});
     program_.steps_.push_back(std::move(step));
   }
 
@@ -173,14 +203,15 @@ class Builder {
 
   const ir::Graph& graph_;
   const std::vector<at::Tensor>& constants_;
+  const NativeFactory& native_;
   Program& program_;
   std::unordered_map<ir::ValueRef, const ir::Node*, ValueHash> last_;
   std::unordered_map<ir::ValueRef, int32_t, ValueHash> slots_;
   std::vector<int32_t> free_;
 };
 
-Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants) {
-  Builder(graph, constants, this).build();
+Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native) {
+  Builder(graph, constants, native, this).build();
 }
 
 }  // namespace graphlift::reference

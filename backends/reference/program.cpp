@@ -15,7 +15,18 @@ struct Program::Running {
   std::span<const int64_t> symbols;
 };
 
+void Program::execute_native(const Step& step, Running& running) const {
+  c10::SmallVector<const at::Tensor*, 16> inputs;
+  for (int32_t slot : step.reads) inputs.push_back(&running.slots[static_cast<size_t>(slot)].toTensor());
+  c10::SmallVector<at::Tensor, 4> outputs(step.results.size());
+  step.native->run(inputs.data(), outputs.data(), running.symbols);
+  for (int32_t slot : step.releases) running.slots[static_cast<size_t>(slot)] = c10::IValue();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (step.results[i] >= 0) running.slots[static_cast<size_t>(step.results[i])] = std::move(outputs[i]);
+}
+
 void Program::execute(const Step& step, Running& running) const {
+  if (step.native) return execute_native(step, running);
   torch::jit::Stack& stack = running.stack;
   stack.clear();
   for (const Operand& operand : step.operands) {
@@ -39,7 +50,7 @@ void Program::execute(const Step& step, Running& running) const {
     }
   }
   for (int32_t slot : step.releases) running.slots[static_cast<size_t>(slot)] = c10::IValue();
-  step.op.callBoxed(stack);
+  step.op->callBoxed(stack);
 
   auto result = step.results.begin();
   auto deliver = [&](c10::IValue&& value) {

@@ -1,10 +1,13 @@
-// Owns: a graph as a flat list of operator calls over numbered slots; everything that can be known ahead is.
+// Owns: a graph as a flat list of calls over numbered slots; everything that can be known ahead is. Other backends put
+// native calls into it.
 // Must not: allocate per step beyond what torch's boxed calling convention asks for.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "backend/backend.h"
@@ -30,8 +33,21 @@ struct ComputedArg {
   c10::TypePtr type;
 };
 
+// A call that a backend runs itself instead of torch. Thread-safe, as CompiledGraph is.
+class NativeCall {
+ public:
+  virtual ~NativeCall() = default;
+  // `inputs`: one per value among the node's arguments, in order, lists flattened. `outputs`: one undefined tensor per
+  // result of the node.
+  virtual void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const = 0;
+};
+// Null: torch runs the node.
+using NativeFactory = std::function<std::unique_ptr<NativeCall>(const ir::Node& node)>;
+
 struct Step {
-  c10::OperatorHandle op;
+  std::optional<c10::OperatorHandle> op;  // without a native call
+  std::shared_ptr<const NativeCall> native;
+  std::vector<int32_t> reads;  // of a native call: slots
   std::vector<Operand> operands;
   std::vector<int32_t> results;   // slot per result, lists flattened; -1: dropped
   std::vector<int32_t> releases;  // slots that only a computed argument of this step still needed
@@ -39,13 +55,15 @@ struct Step {
 
 class Program final : public backend::CompiledGraph {
  public:
-  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants);
+  // `native`: asked for each call first. `symbols`: at least as many are passed to native calls.
+  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native = {});
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override;
 
  private:
   friend class Builder;
   struct Running;
   void execute(const Step& step, Running& running) const;
+  void execute_native(const Step& step, Running& running) const;
 
   size_t slot_count_ = 0;
   size_t symbol_count_ = 0;

@@ -1,9 +1,12 @@
 // Owns: see compile.h.
 #include "engine/compile.h"
 
+#include "cpython/hook.h"
+
 namespace graphlift::engine {
 
 RegionPtr compile_region(const Config& config, capture::Captured captured) {
+  cpython::HookScope nobody(nullptr);  // Python that backends run is no part of the program
   auto region = std::make_shared<Region>();
   region->begin_unit = captured.begin_unit;
   region->returns = captured.returns;

@@ -13,7 +13,7 @@ MODES = {
 
 # Other names of a backend, as torch.compile's users know them.
 BACKEND_ALIASES = {"eager": "reference"}
-DEFAULT_BACKEND = "reference"
+DEFAULT_BACKEND = "native"
 
 # name -> (type, default, what it does)
 OPTIONS: dict[str, tuple[type, Any, str]] = {

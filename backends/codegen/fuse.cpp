@@ -1,0 +1,138 @@
+// Owns: see fuse.h.
+#include "backends/codegen/fuse.h"
+
+#include "base/error.h"
+#include "ops/traits.h"
+
+namespace graphlift::codegen {
+namespace {
+
+using Kind = TensorNode::Kind;
+
+class Rewriter {
+ public:
+  Rewriter(const ir::Graph& graph, const Lowered& lowered, const Grouping& grouping, FusedGraph* result)
+      : from_(graph), lowered_(lowered), grouping_(grouping), result_(*result), to_(*result->graph) {}
+
+  void run() {
+    for (const ir::Node* input : from_.inputs()) {
+      ir::Node* made = to_.add_input(input->input_name, *input->outputs[0]);
+      put({const_cast<ir::Node*>(input), 0}, {made, 0});
+    }
+    for (const Grouping::Step& step : grouping_.steps) {
+      if (step.group)
+        add_kernel(*step.group);
+      else if (step.external)
+        grouping_.external_joins.count(step.external) ? add_join(step.external) : add_external(step.external);
+    }
+    for (const ir::Arg& output : from_.outputs()) to_.outputs().push_back(translated(output));
+  }
+
+ private:
+  void put(ir::ValueRef from, ir::ValueRef to) {
+    values_[from] = to;
+    if (const auto found = lowered_.values.find(from); found != lowered_.values.end())
+      if (!found->second->is_view()) memory_[found->second] = to;
+  }
+
+  ir::Arg translated(ir::Arg arg) {
+    ir::for_each_value(arg, [&](ir::ValueRef& value) { value = materialize(value); });
+    return arg;
+  }
+
+  ir::ArgList translated(const ir::ArgList& args) {
+    ir::ArgList made;
+    for (const ir::Arg& arg : args) made.push_back(translated(arg));
+    return made;
+  }
+
+  // The value in the new graph; views are written again when somebody needs them as tensors.
+  ir::ValueRef materialize(const ir::ValueRef& value) {
+    if (const auto found = values_.find(value); found != values_.end()) return found->second;
+    const ir::Node& node = *value.node;
+    if (ops::viewed_value(node)) {
+      copy_call(node, translated(node.args));
+      return values_.at(value);
+    }
+    const auto found = memory_.find(memory_of(lowered_.values.at(value)));
+    GL_CHECK(found != memory_.end(), "a value that is in no memory: " + ir::print(node));
+    return found->second;
+  }
+
+  void copy_call(const ir::Node& node, ir::ArgList args) {
+    ir::Node* made = to_.add_call(node.op, std::move(args), node.outputs, node.where);
+    made->backward = node.backward;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      put({const_cast<ir::Node*>(&node), static_cast<int>(i)}, {made, static_cast<int>(i)});
+  }
+
+  void add_external(const ir::Node* node) { copy_call(*node, translated(node->args)); }
+
+  void add_join(const ir::Node* node) {
+    const Value join = lowered_.values.at({const_cast<ir::Node*>(node), 0});
+    ir::ArgList parts;
+    for (const Value part : join->args) parts.emplace_back(memory_.at(part));
+    copy_call(*node, {ir::Arg(std::move(parts)), node->args[1]});
+  }
+
+  ir::Device device_of(const Group& group) const {
+    for (const Value member : group.members)
+      if (member->value) return from_.type(*member->value).device;
+    // Parts of what a call computes: the call's results carry the device.
+    const int last = group.members.back()->id;
+    for (const TensorNode& node : lowered_.graph.nodes())
+      if (node.id > last && node.value && node.computed()) return from_.type(*node.value).device;
+    return {};
+  }
+
+  void add_kernel(const Group& group) {
+    BuiltKernel built = build_kernel(from_, grouping_, group);
+    if (built.outputs == 0) return;
+    const ir::Device device = device_of(group);
+    const size_t inputs = built.buffers.size() - built.outputs;
+    ir::ArgList read;
+    for (size_t i = 0; i < inputs; ++i) read.emplace_back(memory_.at(built.buffers[i]));
+    std::vector<std::optional<ir::TensorType>> types;
+    for (size_t i = inputs; i < built.buffers.size(); ++i) {
+      ir::TensorType type = stored_type(from_, *built.buffers[i], device);
+      type.requires_grad = false;
+      types.push_back(std::move(type));
+    }
+    const ir::Arg index = static_cast<int64_t>(result_.kernels.size());
+    ir::Node* made = to_.add_call(kernel_op(), {index, ir::Arg(std::move(read))}, std::move(types), line_of(group));
+    for (size_t i = inputs; i < built.buffers.size(); ++i)
+      memory_[built.buffers[i]] = {made, static_cast<int>(i - inputs)};
+    result_.kernels.push_back(std::move(built.kernel));
+  }
+
+  static ir::SourceLine line_of(const Group& group) {
+    for (const Value member : group.members)
+      if (member->value) return member->value->node->where;
+    return {};
+  }
+
+  const ir::Graph& from_;
+  const Lowered& lowered_;
+  const Grouping& grouping_;
+  FusedGraph& result_;
+  ir::Graph& to_;
+  std::unordered_map<ir::ValueRef, ir::ValueRef, ValueHash> values_;
+  std::unordered_map<const TensorNode*, ir::ValueRef> memory_;
+};
+
+}  // namespace
+
+const ir::Op& kernel_op() {
+  static const ir::Op op("graphlift::kernel");
+  return op;
+}
+
+FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
+  const auto lowered = lower(graph, options.lower);
+  const Grouping grouping = group(graph, *lowered, options.group);
+  FusedGraph result{std::make_unique<ir::Graph>(), {}};
+  Rewriter(graph, *lowered, grouping, &result).run();
+  return result;
+}
+
+}  // namespace graphlift::codegen

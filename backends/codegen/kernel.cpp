@@ -1,0 +1,109 @@
+// Owns: see kernel.h.
+#include "backends/codegen/kernel.h"
+
+#include <algorithm>
+
+namespace graphlift::codegen {
+namespace {
+
+using Kind = ScalarNode::Kind;
+
+std::string print(const Affine& index) {
+  std::string text = "[" + index.offset.str();
+  for (size_t axis = 0; axis < index.strides.size(); ++axis) {
+    const ir::Sym& stride = index.strides[axis];
+    if (stride.is_constant() && stride.constant() == 0) continue;
+    text += " + " + stride.str() + "*a" + std::to_string(axis);
+  }
+  return text + "]";
+}
+
+std::string print_node(const ScalarNode& node) {
+  switch (node.kind) {
+    case Kind::Load:
+      return "load b" + std::to_string(node.buffer) + print(node.index);
+    case Kind::Number: {
+      if (!ir::is_floating(node.type)) return "number " + node.integer.str();
+      char text[40];
+      std::snprintf(text, sizeof text, "number %a", node.real);
+      return text;
+    }
+    case Kind::Index:
+      return "index " + print(node.index);
+    default:
+      break;
+  }
+  std::string text =
+      node.kind == Kind::Reduce ? "reduce " + std::string(name(node.reduce)) : std::string(row(node.prim).name);
+  for (const int arg : node.args) text += " v" + std::to_string(arg);
+  return text;
+}
+
+template <class Visit>
+void for_each_index(Kernel* kernel, Visit visit) {
+  for (ScalarNode& node : kernel->nodes)
+    if (node.kind == Kind::Load || node.kind == Kind::Index) visit(node.index);
+  for (KernelStore& store : kernel->stores) visit(store.index);
+}
+
+void erase_axis(Kernel* kernel, size_t axis) {
+  kernel->axes.erase(kernel->axes.begin() + static_cast<long>(axis));
+  for_each_index(kernel, [&](Affine& index) { index.strides.erase(index.strides.begin() + static_cast<long>(axis)); });
+}
+
+// Whether axis `outer` steps exactly over the whole of axis `inner` in each access.
+bool continues(Kernel* kernel, size_t outer, size_t inner) {
+  if (kernel->axes[outer].reduced != kernel->axes[inner].reduced) return false;
+  bool fits = true;
+  for_each_index(kernel, [&](Affine& index) {
+    fits = fits && index.strides[outer].same(index.strides[inner] * kernel->axes[inner].extent);
+  });
+  return fits;
+}
+
+}  // namespace
+
+bool Kernel::has_reduction() const {
+  return std::any_of(axes.begin(), axes.end(), [](const KernelAxis& axis) { return axis.reduced; });
+}
+
+int Kernel::phases() const {
+  int phases = 0;
+  for (const ScalarNode& node : nodes)
+    if (node.inner) phases = std::max(phases, node.phase + 1);
+  return phases;
+}
+
+std::string print(const Kernel& kernel) {
+  std::string text = "axes";
+  for (size_t i = 0; i < kernel.axes.size(); ++i)
+    text += " a" + std::to_string(i) + "=" + kernel.axes[i].extent.str() + (kernel.axes[i].reduced ? "r" : "");
+  text += "\nbuffers";
+  for (const KernelBuffer& buffer : kernel.buffers)
+    text += " " + ir::short_name(buffer.dtype) + (buffer.written ? "w" : "");
+  text += "\n";
+  for (size_t i = 0; i < kernel.nodes.size(); ++i)
+    text += "v" + std::to_string(i) + ": " + ir::short_name(kernel.nodes[i].type) + " = " +
+            print_node(kernel.nodes[i]) + "\n";
+  for (const KernelStore& store : kernel.stores)
+    text += "store v" + std::to_string(store.value) + " b" + std::to_string(store.buffer) + print(store.index) + "\n";
+  return text;
+}
+
+void merge_axes(Kernel* kernel) {
+  for (size_t axis = kernel->axes.size(); axis-- > 0;)
+    if (kernel->axes[axis].extent.is_constant() && kernel->axes[axis].extent.constant() == 1) erase_axis(kernel, axis);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t outer = 0; outer < kernel->axes.size() && !changed; ++outer) {
+      for (size_t inner = 0; inner < kernel->axes.size() && !changed; ++inner) {
+        if (outer == inner || !continues(kernel, outer, inner)) continue;
+        kernel->axes[inner].extent = kernel->axes[outer].extent * kernel->axes[inner].extent;
+        erase_axis(kernel, outer);
+        changed = true;
+      }
+    }
+  }
+}
+
+}  // namespace graphlift::codegen

@@ -1,0 +1,113 @@
+// Owns: see lower.h.
+#include "backends/codegen/lower.h"
+
+#include "backends/codegen/lower_rule.h"
+#include "base/error.h"
+#include "ops/traits.h"
+
+namespace graphlift::codegen {
+namespace {
+
+class Lowering {
+ public:
+  Lowering(const ir::Graph& graph, const LowerOptions& options, Lowered* result)
+      : graph_(graph), options_(options), result_(*result) {}
+
+  void run() {
+    for (const ir::Node& node : graph_.nodes()) {
+      if (node.kind == ir::NodeKind::Input)
+        define(node, 0, result_.graph.buffer(ref(node, 0), *node.outputs[0]));
+      else if (!lower_call(node))
+        keep(node);
+    }
+  }
+
+ private:
+  static ir::ValueRef ref(const ir::Node& node, size_t index) {
+    return {const_cast<ir::Node*>(&node), static_cast<int>(index)};
+  }
+
+  void define(const ir::Node& node, size_t index, Value value) {
+    if (!value->value) value->value = ref(node, index);
+    result_.values[ref(node, index)] = value;
+  }
+
+  bool computable(const ir::TensorType& type) const {
+    return compute_type(type.dtype) && (type.device.type == options_.device_type || type.rank() == 0);
+  }
+
+  bool suitable(const ir::Node& node) const {
+    bool fits = node.kind == ir::NodeKind::Call && !(options_.keeps && options_.keeps(node));
+    bool any = false;
+    for (const auto& type : node.outputs) {
+      if (!type) continue;
+      fits = fits && computable(*type) && type->device.type == options_.device_type;
+      any = true;
+    }
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { fits = fits && computable(graph_.type(value)); });
+    return fits && any;
+  }
+
+  bool lower_call(const ir::Node& node) {
+    const ir::ValueRef* viewed = ops::viewed_value(node);
+    const LowerRow* row = find_lowering(node.op);
+    const std::function<Value(const ir::ValueRef&)> read = [&](const ir::ValueRef& value) {
+      return result_.values.at(value);
+    };
+    LowerCall call{node, result_.graph, read};
+    if (row && suitable(node) && row->rule(call) && accept(node, viewed != nullptr, call.results)) return true;
+    if (!viewed || node.outputs.empty()) return false;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i]) define(node, i, result_.graph.alias(read(*viewed), *node.outputs[i]));
+    return true;
+  }
+
+  // The results as the graph's values: of the stored type, each with memory of its own unless it is a view.
+  bool accept(const ir::Node& node, bool is_view, std::vector<Value>& results) {
+    if (results.size() != node.outputs.size()) return false;
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!node.outputs[i]) continue;
+      if (!results[i] || !same_sizes(results[i]->sizes, node.outputs[i]->sizes)) return false;
+    }
+    std::vector<Value> defined(results.size(), nullptr);
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (!node.outputs[i]) continue;
+      defined[i] = is_view ? results[i] : owned(results[i], *node.outputs[i]);
+      define(node, i, defined[i]);
+    }
+    if (!is_view) result_.calls.push_back({&node, false, std::move(defined)});
+    return true;
+  }
+
+  Value owned(Value value, const ir::TensorType& type) {
+    value = result_.graph.cast(value, *compute_type(type.dtype));
+    if (options_.round_each_call) value = result_.graph.rounded(value, type.dtype);
+    const bool fresh = value->computed() && !value->value;
+    return fresh ? value : result_.graph.map(Prim::Copy, {value});
+  }
+
+  void keep(const ir::Node& node) {
+    LoweredCall call{&node, true, std::vector<Value>(node.outputs.size(), nullptr)};
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      if (!node.outputs[i]) continue;
+      call.results[i] = result_.graph.buffer(ref(node, i), *node.outputs[i]);
+      define(node, i, call.results[i]);
+    }
+    result_.calls.push_back(std::move(call));
+  }
+
+  const ir::Graph& graph_;
+  const LowerOptions& options_;
+  Lowered& result_;
+};
+
+}  // namespace
+
+std::unique_ptr<Lowered> lower(const ir::Graph& graph, const LowerOptions& options) {
+  auto result = std::make_unique<Lowered>();
+  Lowering(graph, options, result.get()).run();
+  return result;
+}
+
+}  // namespace graphlift::codegen

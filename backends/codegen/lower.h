@@ -1,0 +1,42 @@
+// Owns: lowering a whole graph: which calls become primitives, and which stay torch's. Must not: group primitives.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/codegen/tensor_graph.h"
+#include "ir/graph.h"
+
+namespace graphlift::codegen {
+
+struct ValueHash {
+  size_t operator()(const ir::ValueRef& value) const {
+    return std::hash<const void*>()(value.node) * 31 + static_cast<size_t>(value.index);
+  }
+};
+
+struct LowerOptions {
+  int8_t device_type = 0;        // calls on other devices stay torch's
+  bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
+  // Calls that the backend takes itself (contractions), though there may be a row.
+  std::function<bool(const ir::Node&)> keeps = {};
+};
+
+// A call in program order.
+struct LoweredCall {
+  const ir::Node* node;
+  bool external;               // torch's or the backend's own
+  std::vector<Value> results;  // per output; null: none
+};
+
+struct Lowered {
+  TensorGraph graph;
+  std::unordered_map<ir::ValueRef, Value, ValueHash> values;
+  std::vector<LoweredCall> calls;  // views are no calls
+};
+
+std::unique_ptr<Lowered> lower(const ir::Graph& graph, const LowerOptions& options);
+
+}  // namespace graphlift::codegen

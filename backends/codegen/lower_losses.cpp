@@ -1,0 +1,79 @@
+// Owns: lowering of losses and of their gradients.
+#include "backends/codegen/lower_rule.h"
+
+namespace graphlift::codegen {
+namespace {
+
+using ir::DType;
+
+constexpr int64_t kNone = 0, kMean = 1;  // at::Reduction
+
+Expr all_sum(const Expr& x) {
+  const std::vector<bool> dims(x.sizes().size(), true);
+  const Expr total = sum(x, dims);
+  return {x.graph(), x.graph()->drop_dims(total.value(), dims)};
+}
+
+ir::Sym elements(const ir::Dims& sizes) {
+  ir::Sym n = 1;
+  for (const ir::Sym& size : sizes) n = n * size;
+  return n;
+}
+
+bool reduce_loss(LowerCall& call, const Expr& loss, int64_t reduction) {
+  if (reduction == kNone) return call.give(loss);
+  const Expr total = all_sum(loss);
+  return call.give(reduction == kMean ? total / total.number(elements(loss.sizes())) : total);
+}
+
+// self, target, reduction.
+bool mse_loss(LowerCall& call) {
+  const Expr off = call.operand(0, call.out().dtype) - call.operand(1, call.out().dtype);
+  return reduce_loss(call, off * off, call.integer(2));
+}
+
+// grad, self, target, reduction.
+bool mse_loss_backward(LowerCall& call) {
+  const Expr grad = call.operand(0, call.out().dtype);
+  const Expr off = call.operand(1, call.out().dtype) - call.operand(2, call.out().dtype);
+  const Expr scaled = off * 2.0;
+  return call.give(call.integer(3) == kMean ? scaled / scaled.number(elements(off.sizes())) * grad : scaled * grad);
+}
+
+// Whether the class (the index along the last dim of [n, c], or along [c]) is the target's. An ignored target is
+// none's. Targets out of range, where eager complains, are no class: torch's CPU kernel checks them, so the rule asks
+// for a check by leaving the loss itself to torch; the gradient needs none, the loss came first.
+Expr is_target(LowerCall& call, const Expr& target, const ir::Dims& sizes) {
+  TensorGraph& graph = call.graph;
+  const int rank = static_cast<int>(sizes.size());
+  const Expr index(&graph, graph.iota(sizes, rank - 1));
+  const Value column = target.rank() == rank ? target.value() : graph.add_dim(target.value(), rank - 1);
+  return index == Expr(&graph, column);
+}
+
+// grad_output, self, target, weight, reduction, ignore_index, total_weight.
+bool nll_loss_backward(LowerCall& call) {
+  const DType dtype = call.out().dtype;
+  if (!call.none(3) || call.type(1).rank() != 2 || call.type(2).dtype != DType::int64) return false;
+  const Expr target = call.tensor(2);
+  Expr grad = call.operand(0, dtype);
+  const int64_t reduction = call.integer(4);
+  if (reduction == kNone) grad = {&call.graph, call.graph.add_dim(grad.value(), 1)};
+  if (reduction == kMean) grad = grad / call.operand(6, dtype);
+  const Expr hit = is_target(call, target, call.type(1).sizes);
+  const Expr column(&call.graph, call.graph.add_dim(target.value(), 1));
+  const Expr kept = apply(Prim::And, hit, column != column.number(call.sym(5)));
+  return call.give(select(kept, 0.0 - grad, grad.number(0.0)));
+}
+
+constexpr LowerRow kRows[] = {
+    GL_LOWER("mse_loss", "default", mse_loss),
+    GL_LOWER("mse_loss_backward", "default", mse_loss_backward),
+    GL_LOWER("nll_loss_backward", "default", nll_loss_backward),
+};
+
+}  // namespace
+
+std::span<const LowerRow> lower_losses_rows() { return kRows; }
+
+}  // namespace graphlift::codegen

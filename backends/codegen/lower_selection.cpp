@@ -1,0 +1,99 @@
+// Owns: lowering of operators that choose between values: where, masks, bounds, triangles, joining.
+#include <limits>
+
+#include "backends/codegen/lower_rule.h"
+#include "base/error.h"
+
+namespace graphlift::codegen {
+namespace {
+
+using ir::DType;
+
+// condition, self, other.
+bool where(LowerCall& call) {
+  const DType dtype = call.out().dtype;
+  const Expr condition = call.tensor(0);
+  if (condition.type() != DType::bool_) return false;
+  return call.give(select(condition, call.operand(1, dtype), call.operand(2, dtype)));
+}
+
+// self, mask, value. The result has the size of self.
+bool masked_fill(LowerCall& call) {
+  const DType dtype = call.out().dtype;
+  const Expr mask = call.tensor(1);
+  if (mask.type() != DType::bool_) return false;
+  return call.give(select(mask, call.operand(2, dtype), call.operand(0, dtype)));
+}
+
+// NaN in self stays; a bound that is NaN gives NaN.
+Expr bounded(LowerCall& call, int low, int high) {
+  const DType dtype = call.out().dtype;
+  Expr x = call.operand(0, dtype);
+  if (low >= 0 && !call.none(static_cast<size_t>(low)))
+    x = apply(Prim::Max, x, call.operand(static_cast<size_t>(low), dtype));
+  if (high >= 0 && !call.none(static_cast<size_t>(high)))
+    x = apply(Prim::Min, x, call.operand(static_cast<size_t>(high), dtype));
+  return x;
+}
+
+bool clamp(LowerCall& call) { return call.give(bounded(call, 1, 2)); }
+bool clamp_min(LowerCall& call) { return call.give(bounded(call, 1, -1)); }
+bool clamp_max(LowerCall& call) { return call.give(bounded(call, -1, 1)); }
+
+// self, diagonal.
+template <Prim keep>
+bool triangle(LowerCall& call) {
+  const Expr x = call.tensor(0);
+  const int rank = x.rank();
+  auto index = [&](int dim) { return Expr(&call.graph, call.graph.iota(x.sizes(), dim)); };
+  const Expr distance = index(rank - 1) - index(rank - 2);
+  return call.give(select(apply(keep, distance, distance.number(call.sym(1))), x, x.number(0.0)));
+}
+
+const TensorNode* memory_of(const TensorNode* node) {
+  while (node->is_view()) node = node->args[0];
+  return node;
+}
+
+// tensors, dim. Where nothing has to be computed torch's copies are as good.
+bool cat(LowerCall& call) {
+  const ir::ArgList* list = call.node.args[0].list();
+  bool computed = false;
+  for (const ir::Arg& item : *list) computed = computed || memory_of(call.read(*item.value()))->computed();
+  if (!computed) return false;
+  const int dim = call.dim(1, call.out().rank());
+  std::vector<Value> values;
+  ir::Sym total = 0;
+  for (const ir::Arg& item : *list) {
+    const Value value = call.read(*item.value());
+    if (value->rank() != call.out().rank()) return false;
+    const Value typed = call.graph.cast(value, *compute_type(call.out().dtype));
+    values.push_back(call.graph.map(Prim::Copy, {typed}));
+    total = total + value->sizes[static_cast<size_t>(dim)];
+  }
+  if (!total.same(call.out().sizes[static_cast<size_t>(dim)])) return false;
+  return call.give({&call.graph, call.graph.join(std::move(values), dim, call.out().sizes)});
+}
+
+constexpr LowerRow kRows[] = {
+    GL_LOWER("where", "self", where),
+    GL_LOWER("where", "ScalarOther", where),
+    GL_LOWER("where", "ScalarSelf", where),
+    GL_LOWER("masked_fill", "Scalar", masked_fill),
+    GL_LOWER("masked_fill", "Tensor", masked_fill),
+    GL_LOWER("clamp", "default", clamp),
+    GL_LOWER("clamp", "Tensor", clamp),
+    GL_LOWER("clamp_min", "default", clamp_min),
+    GL_LOWER("clamp_min", "Tensor", clamp_min),
+    GL_LOWER("clamp_max", "default", clamp_max),
+    GL_LOWER("clamp_max", "Tensor", clamp_max),
+    GL_LOWER("tril", "default", triangle<Prim::Le>),
+    GL_LOWER("triu", "default", triangle<Prim::Ge>),
+    GL_LOWER("cat", "default", cat),
+};
+
+}  // namespace
+
+std::span<const LowerRow> lower_selection_rows() { return kRows; }
+
+}  // namespace graphlift::codegen

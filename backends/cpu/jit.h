@@ -1,0 +1,26 @@
+// Owns: compiled kernels of the process, by content. Compilation is llvmlite's, through graphlift.llvm; the GIL is
+// held. Must not: know graphs.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/llvm_kernel.h"
+
+namespace graphlift::cpu {
+
+using KernelFunction = void (*)(void* const* buffers, const int64_t* numbers, int64_t begin, int64_t end);
+
+struct CompiledKernel {
+  KernelFunction function = nullptr;
+  std::vector<ir::Sym> numbers;
+  ir::Sym units;
+  double unit_work = 1;
+};
+
+// What LLVM and torch's math library offer on this machine; asked once.
+const Target& host_target();
+// Why kernels can't be compiled here (llvmlite is missing); empty: they can.
+const std::string& jit_refusal();
+std::shared_ptr<const CompiledKernel> compile_kernel(const codegen::Kernel& kernel);
+
+}  // namespace graphlift::cpu

@@ -1,0 +1,139 @@
+// Owns: see schedule.h.
+#include "backends/cpu/schedule.h"
+
+#include <algorithm>
+
+namespace graphlift::cpu {
+namespace {
+
+using codegen::Affine;
+using codegen::Kernel;
+using codegen::ScalarNode;
+using Kind = ScalarNode::Kind;
+
+constexpr int64_t kElementChunk = 4096;
+
+bool is_constant(const ir::Sym& value, int64_t number) { return value.is_constant() && value.constant() == number; }
+
+template <class Visit>
+void for_each_access(const Kernel& kernel, Visit visit) {
+  for (const ScalarNode& node : kernel.nodes)
+    if (node.kind == Kind::Load) visit(node.index, 1);
+  for (const auto& store : kernel.stores) visit(store.index, 2);
+}
+
+bool varies_reduced(const Kernel& kernel, const Affine& index) {
+  for (size_t axis = 0; axis < index.strides.size(); ++axis)
+    if (kernel.axes[axis].reduced && !is_constant(index.strides[axis], 0)) return true;
+  return false;
+}
+
+// How many accesses step by one element along an axis, less those that would have to gather. What is read or written
+// once per row counts little.
+int unit_steps(const Kernel& kernel, int axis) {
+  int score = 0;
+  const bool reduction = kernel.has_reduction();
+  for_each_access(kernel, [&](const Affine& index, int weight) {
+    if (reduction && varies_reduced(kernel, index)) weight *= 16;
+    const ir::Sym& stride = index.strides[static_cast<size_t>(axis)];
+    if (is_constant(stride, 1))
+      score += 2 * weight;
+    else if (!is_constant(stride, 0))
+      score -= weight;
+  });
+  return score;
+}
+
+int64_t size_hint(const ir::Sym& extent) { return extent.is_constant() ? extent.constant() : 64; }
+
+int choose_vector_axis(const Kernel& kernel) {
+  int best = -1, best_score = 0;
+  for (size_t i = kernel.axes.size(); i-- > 0;) {
+    const int axis = static_cast<int>(i);
+    int score = 4 * unit_steps(kernel, axis) + (kernel.axes[i].reduced ? 1 : 0);
+    if (size_hint(kernel.axes[i].extent) < 4) score -= 4;
+    if (best < 0 || score > best_score) best = axis, best_score = score;
+  }
+  return best;
+}
+
+int64_t largest_stride(const Kernel& kernel, int axis) {
+  int64_t largest = 0;
+  for_each_access(kernel, [&](const Affine& index, int) {
+    const ir::Sym& stride = index.strides[static_cast<size_t>(axis)];
+    largest = std::max(largest, stride.is_constant() ? std::abs(stride.constant()) : int64_t{1} << 30);
+  });
+  return largest;
+}
+
+int choose_lanes(const Kernel& kernel, const Schedule& schedule, const Target& target) {
+  int widest = 4;
+  for (const ScalarNode& node : kernel.nodes)
+    if (node.kind == Kind::Load || node.kind == Kind::Prim) widest = std::max(widest, ir::bytes(node.type));
+  int lanes = 2 * target.vector_bytes / widest;
+  if (schedule.shape == Shape::Columns) lanes *= 2;
+  const ir::Sym& extent = kernel.axes[static_cast<size_t>(schedule.vector_axis)].extent;
+  while (extent.is_constant() && lanes > 4 && lanes / 2 >= extent.constant()) lanes /= 2;
+  // Registers that would be mostly empty.
+  while (extent.is_constant() && lanes > target.vector_bytes / widest && extent.constant() % lanes != 0 &&
+         extent.constant() < 2 * lanes)
+    lanes /= 2;
+  return lanes;
+}
+
+void find_levels(const Kernel& kernel, Schedule* schedule) {
+  for (const ScalarNode& node : kernel.nodes) {
+    bool inner = false;
+    int phase = 0;
+    for (const int arg : node.args) {
+      inner = inner || schedule->is_inner[static_cast<size_t>(arg)];
+      phase = std::max(phase, schedule->phase[static_cast<size_t>(arg)]);
+    }
+    if (node.kind == Kind::Load || node.kind == Kind::Index) inner = schedule->varies(node.index);
+    if (node.kind == Kind::Reduce) inner = false, ++phase;
+    schedule->is_inner.push_back(inner);
+    schedule->phase.push_back(phase);
+    if (node.kind == Kind::Reduce) schedule->phases = std::max(schedule->phases, phase);
+  }
+  for (const auto& store : kernel.stores)
+    if (schedule->varies(store.index))
+      schedule->phases = std::max(schedule->phases, schedule->phase[static_cast<size_t>(store.value)] + 1);
+}
+
+}  // namespace
+
+bool Schedule::is_inner_axis(int axis) const {
+  if (axis == vector_axis) return shape != Shape::Columns;
+  return std::find(inner.begin(), inner.end(), axis) != inner.end();
+}
+
+bool Schedule::varies(const Affine& index) const {
+  for (size_t axis = 0; axis < index.strides.size(); ++axis)
+    if (is_inner_axis(static_cast<int>(axis)) && !is_constant(index.strides[axis], 0)) return true;
+  return false;
+}
+
+Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
+  Schedule schedule;
+  schedule.vector_axis = choose_vector_axis(kernel);
+  const int vector = schedule.vector_axis;
+  if (kernel.has_reduction()) {
+    const bool rows = vector >= 0 && kernel.axes[static_cast<size_t>(vector)].reduced;
+    schedule.shape = rows ? Shape::Rows : Shape::Columns;
+  }
+  for (size_t i = 0; i < kernel.axes.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    if (axis == vector) continue;
+    (kernel.axes[i].reduced ? schedule.inner : schedule.outer).push_back(axis);
+  }
+  auto slower = [&](int a, int b) { return largest_stride(kernel, a) > largest_stride(kernel, b); };
+  std::stable_sort(schedule.outer.begin(), schedule.outer.end(), slower);
+  std::stable_sort(schedule.inner.begin(), schedule.inner.end(), slower);
+  if (vector >= 0) schedule.lanes = choose_lanes(kernel, schedule, target);
+  if (schedule.shape == Shape::Elements) schedule.chunk = kElementChunk;
+  if (schedule.shape == Shape::Columns) schedule.chunk = schedule.lanes;
+  find_levels(kernel, &schedule);
+  return schedule;
+}
+
+}  // namespace graphlift::cpu

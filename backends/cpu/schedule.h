@@ -1,0 +1,34 @@
+// Owns: how a kernel's axes become loops on a CPU: which axis the vector lanes run along, the order of the others, how
+// the work is cut into units for threads. Must not: write code.
+#pragma once
+
+#include "backends/codegen/kernel.h"
+#include "backends/cpu/llvm_code.h"
+
+namespace graphlift::cpu {
+
+enum class Shape : uint8_t {
+  Elements,  // no reduction: a unit is a piece of the vector axis
+  Rows,      // lanes run along a reduced axis: a unit is one row
+  Columns,   // lanes run along a kept axis: a unit is `lanes` columns
+};
+
+struct Schedule {
+  Shape shape = Shape::Elements;
+  int vector_axis = -1;  // -1: no axes at all
+  int lanes = 1;
+  int64_t chunk = 1;       // elements of the vector axis per unit; Rows: 0
+  std::vector<int> outer;  // axes of units, outermost first; without the vector axis
+  std::vector<int> inner;  // reduced axes as loops, outermost first; without the vector axis
+  // Per node: computed once per step of the inner loops, and the loops that have to be complete before it.
+  std::vector<bool> is_inner;
+  std::vector<int> phase;
+  int phases = 1;
+
+  bool varies(const codegen::Affine& index) const;  // with the inner loops
+  bool is_inner_axis(int axis) const;
+};
+
+Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target);
+
+}  // namespace graphlift::cpu

@@ -1,0 +1,44 @@
+// Owns: see native.h.
+#include "backends/native/native.h"
+
+#include <mutex>
+
+#include "backend/backend.h"
+#include "base/error.h"
+
+namespace graphlift::native {
+namespace {
+
+// First come, first asked.
+constexpr const char* kBackends[] = {"cpu", "reference"};
+
+bool supports_all(const backend::Backend& backend, const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes())
+    for (const auto& type : node.outputs)
+      if (type && !backend.supports(type->device)) return false;
+  return true;
+}
+
+class Native final : public backend::Backend {
+ public:
+  std::string name() const override { return "native"; }
+  bool supports(ir::Device) const override { return true; }
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
+                                                  const std::vector<at::Tensor>& constants) const override {
+    for (const char* name : kBackends) {
+      const backend::Backend* found = backend::find_backend(name);
+      if (found && supports_all(*found, graph)) return found->compile(graph, constants);
+    }
+    throw InternalError("no backend takes this graph");
+  }
+  std::string fingerprint() const override { return "native"; }
+};
+
+}  // namespace
+
+void register_native_backend() {
+  static std::once_flag once;
+  std::call_once(once, [] { backend::register_backend(std::make_unique<Native>()); });
+}
+
+}  // namespace graphlift::native

@@ -22,6 +22,7 @@ LAYERS = {
     "csrc/engine": LOWER + " torch capture backends/reference",
     "csrc/python": LOWER + " torch capture engine backends/reference",
     "backends/reference": "base ir ops backend torch",
+    "backends/cpu": "base ir ops backend torch",
 }
 # Folders whose files may include torch's own headers, directly or through another header.
 MAY_SEE_TORCH = ("csrc/torch", "backends/")

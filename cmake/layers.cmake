@@ -1,13 +1,17 @@
 # Owns: gl_layer (one static library per folder), gl_module (a Python extension module) and gl_test (a test program).
 
-# gl_layer(name [TORCH] [FOLDER dir] DEPENDS layers...): library gl_<name> of every .cpp below csrc/<name>. A folder without
-# sources gives a header-only library. TORCH: the sources may include torch's headers, which are compiled once for all.
+# gl_layer(name [TORCH] [FOLDER dir] [LEFT_OUT regex] DEPENDS layers...): library gl_<name> of every .cpp below csrc/<name>. A
+# folder without sources gives a header-only library. TORCH: the sources may include torch's headers, which are compiled once
+# for all. LEFT_OUT: sources whose path matches are not compiled.
 function(gl_layer name)
-  cmake_parse_arguments(arg "TORCH" "FOLDER" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "FOLDER;LEFT_OUT" "DEPENDS" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER csrc/${name})
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${arg_FOLDER}/*.cpp)
+  if(arg_LEFT_OUT)
+    list(FILTER sources EXCLUDE REGEX "${arg_LEFT_OUT}")
+  endif()
   list(TRANSFORM arg_DEPENDS PREPEND gl_)
   if(sources)
     add_library(gl_${name} STATIC ${sources})

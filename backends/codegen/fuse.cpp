@@ -11,8 +11,14 @@ using Kind = TensorNode::Kind;
 
 class Rewriter {
  public:
-  Rewriter(const ir::Graph& graph, const Lowered& lowered, const Grouping& grouping, FusedGraph* result)
-      : from_(graph), lowered_(lowered), grouping_(grouping), result_(*result), to_(*result->graph) {}
+  Rewriter(const ir::Graph& graph, const Lowered& lowered, const Grouping& grouping, const FuseOptions& options,
+           FusedGraph* result)
+      : from_(graph),
+        lowered_(lowered),
+        grouping_(grouping),
+        options_(options),
+        result_(*result),
+        to_(*result->graph) {}
 
   void run() {
     for (const ir::Node* input : from_.inputs()) {
@@ -66,7 +72,36 @@ class Rewriter {
       put({const_cast<ir::Node*>(&node), static_cast<int>(i)}, {made, static_cast<int>(i)});
   }
 
-  void add_external(const ir::Node* node) { copy_call(*node, translated(node->args)); }
+  void add_external(const ir::Node* node) {
+    if (!options_.takes || !options_.takes(*node) || !add_native(*node)) copy_call(*node, translated(node->args));
+  }
+
+  // False: a tensor lies in memory in a way that is not known.
+  bool add_native(const ir::Node& node) {
+    NativeOperation operation{&node, {}};
+    ir::ArgList inputs;
+    bool known = true;
+    for (const ir::Arg& arg : node.args) {
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+        const TensorNode* memory = memory_of(lowered_.values.at(value));
+        const auto found = memory_.find(memory);
+        known = known && found != memory_.end() && memory->value;
+        if (!known) return;
+        ir::TensorType type = from_.type(value);
+        type.offset = type.offset - from_.type(*memory->value).offset;
+        operation.operands.push_back(std::move(type));
+        inputs.emplace_back(found->second);
+      });
+    }
+    if (!known) return false;
+    const ir::Arg index = static_cast<int64_t>(result_.natives.size());
+    ir::Node* made = to_.add_call(native_op(), {index, ir::Arg(std::move(inputs))}, node.outputs, node.where);
+    made->backward = node.backward;
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      put({const_cast<ir::Node*>(&node), static_cast<int>(i)}, {made, static_cast<int>(i)});
+    result_.natives.push_back(std::move(operation));
+    return true;
+  }
 
   void add_join(const ir::Node* node) {
     const Value join = lowered_.values.at({const_cast<ir::Node*>(node), 0});
@@ -114,6 +149,7 @@ class Rewriter {
   const ir::Graph& from_;
   const Lowered& lowered_;
   const Grouping& grouping_;
+  const FuseOptions& options_;
   FusedGraph& result_;
   ir::Graph& to_;
   std::unordered_map<ir::ValueRef, ir::ValueRef, ValueHash> values_;
@@ -127,11 +163,18 @@ const ir::Op& kernel_op() {
   return op;
 }
 
+const ir::Op& native_op() {
+  static const ir::Op op("graphlift::native");
+  return op;
+}
+
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
-  const auto lowered = lower(graph, options.lower);
+  LowerOptions how = options.lower;
+  if (options.takes) how.keeps = options.takes;
+  const auto lowered = lower(graph, how);
   const Grouping grouping = group(graph, *lowered, options.group);
-  FusedGraph result{std::make_unique<ir::Graph>(), {}};
-  Rewriter(graph, *lowered, grouping, &result).run();
+  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}};
+  Rewriter(graph, *lowered, grouping, options, &result).run();
   return result;
 }
 

@@ -1,5 +1,6 @@
 // Owns: a graph with its kernels: lowered, grouped, and written again as a graph in which each kernel is one call,
-// `graphlift::kernel(index, inputs)`. Must not: know a target.
+// `graphlift::kernel(index, inputs)`, and each call that the backend takes itself is `graphlift::native(index, inputs)`
+// on memory instead of views. Must not: know a target.
 #pragma once
 
 #include <memory>
@@ -12,15 +13,26 @@ namespace graphlift::codegen {
 struct FuseOptions {
   LowerOptions lower;
   GroupOptions group;
+  // Calls that the backend takes itself; they are not lowered.
+  std::function<bool(const ir::Node&)> takes = {};
+};
+
+// A call that the backend takes: the original one, which lives as long as the graph that was fused, and how each of its
+// tensors lies in the memory that the new call gets in its place (offset relative to that memory's first element).
+struct NativeOperation {
+  const ir::Node* node;
+  std::vector<ir::TensorType> operands;
 };
 
 struct FusedGraph {
   std::unique_ptr<ir::Graph> graph;
   std::vector<Kernel> kernels;  // buffers: the call's inputs, then its outputs
+  std::vector<NativeOperation> natives;
 };
 
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options);
 
 const ir::Op& kernel_op();
+const ir::Op& native_op();
 
 }  // namespace graphlift::codegen

@@ -1,7 +1,9 @@
 // Owns: the cpu backend's entry in the registry, and what it does with a graph.
+#include <algorithm>
 #include <mutex>
 
 #include "backends/codegen/fuse.h"
+#include "backends/cpu/contraction_call.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
@@ -9,6 +11,26 @@
 
 namespace graphlift::cpu {
 namespace {
+
+size_t index_of(const ir::Node& node) { return static_cast<size_t>(node.args[0].sym()->constant()); }
+
+bool is_static(const std::optional<ir::TensorType>& type) {
+  auto constant = [](const ir::Sym& value) { return value.is_constant(); };
+  return !type || (std::all_of(type->sizes.begin(), type->sizes.end(), constant) &&
+                   std::all_of(type->strides.begin(), type->strides.end(), constant));
+}
+
+// What can't be refused later: the call's views are gone by then.
+bool can_take(const ir::Node& node) {
+  if (!is_contraction(node)) return false;
+  if (!is_static(node.outputs[0])) return node.outputs[0]->dtype == ir::DType::float32;
+  codegen::NativeOperation operation{&node, {}};
+  for (const ir::Arg& arg : node.args)
+    ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+      operation.operands.push_back(*value.node->outputs[static_cast<size_t>(value.index)]);
+    });
+  return make_contraction_call(operation) != nullptr;
+}
 
 class Cpu final : public backend::Backend {
  public:
@@ -20,11 +42,12 @@ class Cpu final : public backend::Backend {
     if (!jit_refusal().empty()) return std::make_unique<reference::Program>(graph, constants);
     codegen::FuseOptions options;
     options.lower.device_type = 0;
+    options.takes = can_take;
     const codegen::FusedGraph fused = codegen::fuse(graph, options);
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
-      if (!(node.op == codegen::kernel_op())) return nullptr;
-      const auto& kernel = fused.kernels[static_cast<size_t>(node.args[0].sym()->constant())];
-      return make_kernel_call(node, compile_kernel(kernel));
+      if (node.op == codegen::kernel_op()) return make_kernel_call(node, compile_kernel(fused.kernels[index_of(node)]));
+      if (node.op == codegen::native_op()) return make_contraction_call(fused.natives[index_of(node)]);
+      return nullptr;
     };
     return std::make_unique<reference::Program>(*fused.graph, constants, native);
   }

@@ -17,7 +17,10 @@ from . import cache
 # Vector functions that kernels may call where libtorch_cpu has them: name, accuracy.
 _VECTOR_FUNCTIONS = {
     **dict.fromkeys(
-        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf pow atan2".split(),
+        (
+            "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf pow"
+            " atan2"
+        ).split(),
         "_u10",
     ),
     "erfc": "_u15",

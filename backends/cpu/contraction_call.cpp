@@ -1,0 +1,148 @@
+// Owns: see contraction_call.h.
+#include "backends/cpu/contraction_call.h"
+
+#include <algorithm>
+
+#include "backends/cpu/contraction.h"
+#include "backends/cpu/result_layout.h"
+#include "base/error.h"
+
+namespace graphlift::cpu {
+namespace {
+
+using codegen::NativeOperation;
+
+// Operands by their place among the tensors of the call; bias -1: none.
+struct Product {
+  std::string_view op;
+  int bias, a, b;
+  int beta, alpha;  // places among the arguments; -1: the operator has none
+};
+
+constexpr Product kProducts[] = {
+    {"aten::mm.default", -1, 0, 1, -1, -1},
+    {"aten::bmm.default", -1, 0, 1, -1, -1},
+    {"aten::addmm.default", 0, 1, 2, 3, 4},
+};
+
+const Product* find_product(const ir::Node& node) {
+  for (const Product& product : kProducts)
+    if (node.op.str() == product.op) return &product;
+  return nullptr;
+}
+
+bool is_number_one(const ir::Arg& arg) {
+  if (const ir::Sym* number = arg.sym()) return number->is_constant() && number->constant() == 1;
+  const auto* number = std::get_if<double>(&arg);
+  return number && *number == 1;
+}
+
+const ir::TensorType& type_of(const ir::Arg& arg) {
+  const ir::ValueRef value = *arg.value();
+  return *value.node->outputs[static_cast<size_t>(value.index)];
+}
+
+// One row of numbers without gaps that all rows of the result get.
+bool is_bias(const ir::TensorType& type, const ir::TensorType& result) {
+  return type.rank() == 1 && type.sizes[0].same(result.sizes.back()) && type.strides[0].same(1) &&
+         type.dtype == result.dtype;
+}
+
+MatrixLayout layout_of(const ir::TensorType& type, std::span<const int64_t> symbols) {
+  const size_t rank = type.sizes.size();
+  MatrixLayout layout;
+  for (size_t i = 0; i + 2 < rank; ++i) layout.batch.push_back(type.strides[i].eval(symbols));
+  layout.row = type.strides[rank - 2].eval(symbols);
+  layout.column = type.strides[rank - 1].eval(symbols);
+  return layout;
+}
+
+class ContractionCall final : public reference::NativeCall {
+ public:
+  ContractionCall(const NativeOperation& operation, const Product& product)
+      : product_(product), operands_(operation.operands), type_(*operation.node->outputs[0]), result_(type_) {
+    for (const ir::TensorType& type : operands_) offsets_.push_back(type.offset);
+    is_static_ = std::all_of(operands_.begin(), operands_.end(), is_constant) && is_constant(type_);
+    if (is_static_) contraction_ = find_contraction(spec({}));
+  }
+
+  bool usable() const { return !is_static_ || contraction_ != nullptr; }
+
+  void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
+    outputs[0] = result_.allocate(symbols);
+    std::shared_ptr<const Contraction> found;
+    if (!is_static_) {
+      std::string why;
+      found = find_contraction(spec(symbols), &why);
+      GL_CHECK(found != nullptr, "no contraction for sizes that vary: " + why);
+    }
+    ContractionOperands operands;
+    operands.a = place(inputs, product_.a, symbols);
+    operands.b = place(inputs, product_.b, symbols);
+    operands.bias = product_.bias < 0 ? nullptr : place(inputs, product_.bias, symbols);
+    operands.c = outputs[0].mutable_data_ptr();
+    (is_static_ ? contraction_ : found)->run(operands);
+  }
+
+ private:
+  static bool is_constant(const ir::TensorType& type) {
+    auto constant = [](const ir::Sym& value) { return value.is_constant(); };
+    return std::all_of(type.sizes.begin(), type.sizes.end(), constant) &&
+           std::all_of(type.strides.begin(), type.strides.end(), constant) && type.offset.is_constant();
+  }
+
+  const void* place(const at::Tensor* const* inputs, int which, std::span<const int64_t> symbols) const {
+    const auto i = static_cast<size_t>(which);
+    const auto* data = static_cast<const char*>(inputs[i]->const_data_ptr());
+    return data + offsets_[i].eval(symbols) * ir::bytes(operands_[i].dtype);
+  }
+
+  ContractionSpec spec(std::span<const int64_t> symbols) const {
+    const ir::TensorType& a = operands_[static_cast<size_t>(product_.a)];
+    const ir::TensorType& b = operands_[static_cast<size_t>(product_.b)];
+    const size_t rank = type_.sizes.size();
+    ContractionSpec spec;
+    spec.dtype = a.dtype;
+    spec.out_dtype = type_.dtype;
+    for (size_t i = 0; i + 2 < rank; ++i) spec.batch.push_back(type_.sizes[i].eval(symbols));
+    spec.m = type_.sizes[rank - 2].eval(symbols);
+    spec.n = type_.sizes[rank - 1].eval(symbols);
+    spec.k = a.sizes.back().eval(symbols);
+    spec.a = layout_of(a, symbols);
+    spec.b = layout_of(b, symbols);
+    spec.c = layout_of(type_, symbols);
+    if (product_.bias >= 0) spec.bias = operands_[static_cast<size_t>(product_.bias)].dtype;
+    return spec;
+  }
+
+  const Product product_;
+  const std::vector<ir::TensorType> operands_;
+  const ir::TensorType type_;
+  const ResultLayout result_;
+  std::vector<ir::Sym> offsets_;
+  bool is_static_ = false;
+  std::shared_ptr<const Contraction> contraction_;
+};
+
+}  // namespace
+
+bool is_contraction(const ir::Node& node) {
+  const Product* product = find_product(node);
+  if (!product || !node.outputs[0] || !node.outputs[0]->device.is_cpu()) return false;
+  const ir::DType dtype = node.outputs[0]->dtype;
+  if (dtype != ir::DType::float32 && dtype != ir::DType::bfloat16) return false;
+  for (const ir::Arg& arg : node.args)
+    if (arg.value() && type_of(arg).dtype != dtype) return false;
+  if (product->bias < 0) return true;
+  const auto at = [&](int i) -> const ir::Arg& { return node.args[static_cast<size_t>(i)]; };
+  return is_bias(type_of(at(product->bias)), *node.outputs[0]) && is_number_one(at(product->beta)) &&
+         is_number_one(at(product->alpha));
+}
+
+std::unique_ptr<reference::NativeCall> make_contraction_call(const NativeOperation& operation) {
+  auto call = std::make_unique<ContractionCall>(operation, *find_product(*operation.node));
+  if (!call->usable()) return nullptr;
+  return call;
+}
+
+}  // namespace graphlift::cpu

@@ -1,0 +1,164 @@
+// Owns: making and running primitives.
+#include "backends/cpu/onednn/primitive.h"
+
+#include <ATen/Parallel.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+
+namespace graphlift::cpu::onednn {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+// Grows to the largest scratchpad that this thread needed. A run ends before the next on its thread begins.
+void* thread_scratchpad(size_t bytes) {
+  thread_local AlignedBuffer buffer;
+  if (buffer.size() < bytes) buffer = AlignedBuffer(bytes);
+  return buffer.data();
+}
+
+}  // namespace
+
+AlignedBuffer::AlignedBuffer(size_t bytes) : size_((bytes + kAlignment - 1) / kAlignment * kAlignment) {
+  data_.reset(std::aligned_alloc(kAlignment, size_));
+  if (!data_) throw std::bad_alloc();
+}
+
+void AlignedBuffer::Free::operator()(void* it) const { std::free(it); }
+
+// The objects that one run at a time uses.
+struct Variant::Frame {
+  Owned<dnnl_stream_t> stream;
+  std::vector<Owned<dnnl_memory_t>> memories;
+  std::vector<dnnl_exec_arg_t> arguments;
+};
+
+Variant::Variant(PrimitiveDesc desc, const std::vector<int>& arguments, int threads)
+    : threads(threads), desc_(std::move(desc)), arguments_(arguments) {
+  const Library& dnnl = *library();
+  dnnl_primitive_t primitive = nullptr;
+  check(dnnl.dnnl_primitive_create(&primitive, desc_.get()), "making a primitive");
+  primitive_.reset(primitive);
+  const_dnnl_memory_desc_t scratchpad = dnnl.dnnl_primitive_desc_query_md(desc_.get(), dnnl_query_scratchpad_md, 0);
+  if (scratchpad) scratchpad_ = dnnl.dnnl_memory_desc_get_size(scratchpad);
+}
+
+Variant::~Variant() { delete spare_.load(); }
+
+const_dnnl_memory_desc_t Variant::argument_desc(int argument) const {
+  return library()->dnnl_primitive_desc_query_md(desc_.get(), dnnl_query_exec_arg_md, argument);
+}
+
+std::string Variant::implementation() const {
+  const char* text = "";
+  library()->dnnl_primitive_desc_query(desc_.get(), dnnl_query_impl_info_str, 0, &text);
+  return text;
+}
+
+std::unique_ptr<Variant::Frame> Variant::make_frame() const {
+  const Library& dnnl = *library();
+  auto out = std::make_unique<Frame>();
+  dnnl_stream_t stream = nullptr;
+  check(dnnl.dnnl_stream_create(&stream, dnnl.engine, dnnl_stream_default_flags), "making a stream");
+  out->stream.reset(stream);
+  auto add = [&](int argument) {
+    dnnl_memory_t memory = nullptr;
+    check(dnnl.dnnl_memory_create(&memory, argument_desc(argument), dnnl.engine, DNNL_MEMORY_NONE), "making a memory");
+    out->memories.emplace_back(memory);
+    out->arguments.push_back({argument, memory});
+  };
+  for (int argument : arguments_) add(argument);
+  if (scratchpad_) add(DNNL_ARG_SCRATCHPAD);
+  return out;
+}
+
+void Variant::run(void* const* addresses) const {
+  const Library& dnnl = *library();
+  std::unique_ptr<Frame> frame(spare_.exchange(nullptr, std::memory_order_acquire));
+  if (!frame) frame = make_frame();
+  for (size_t i = 0; i < arguments_.size(); ++i)
+    check(dnnl.dnnl_memory_set_data_handle(frame->arguments[i].memory, addresses[i]), "setting an address");
+  if (scratchpad_)
+    check(dnnl.dnnl_memory_set_data_handle(frame->arguments.back().memory, thread_scratchpad(scratchpad_)),
+          "setting the scratchpad");
+  check(dnnl.dnnl_primitive_execute(primitive_.get(), frame->stream.get(), static_cast<int>(frame->arguments.size()),
+                                    frame->arguments.data()),
+        "running a primitive");
+  delete spare_.exchange(frame.release(), std::memory_order_release);
+}
+
+Primitive::Primitive(Describe describe, std::vector<int> arguments)
+    : describe_(std::move(describe)), arguments_(std::move(arguments)) {}
+
+std::unique_ptr<const Primitive> Primitive::make(Describe describe, std::vector<int> arguments) {
+  std::unique_ptr<Primitive> out(new Primitive(std::move(describe), std::move(arguments)));
+  if (!out->add(at::get_num_threads())) return nullptr;
+  return out;
+}
+
+Primitive::~Primitive() {
+  for (Variant* it = variants_.load(); it;) delete std::exchange(it, it->next);
+}
+
+const Variant& Primitive::variant() const {
+  // Also inside a parallel region, where oneDNN itself stays on the thread.
+  const int threads = at::get_num_threads();
+  for (Variant* it = variants_.load(std::memory_order_acquire); it; it = it->next)
+    if (it->threads == threads) return *it;
+  Variant* added = add(threads);
+  GL_CHECK(added, "oneDNN made a primitive for one number of threads and none for another");
+  return *added;
+}
+
+Variant* Primitive::add(int threads) const {
+  const std::lock_guard lock(adding_);
+  Variant* first = variants_.load(std::memory_order_acquire);
+  for (Variant* it = first; it; it = it->next)
+    if (it->threads == threads) return it;
+  PrimitiveDesc desc = describe_();
+  if (!desc) return nullptr;
+  auto* made = new Variant(std::move(desc), arguments_, threads);
+  made->next = first;
+  variants_.store(made, std::memory_order_release);
+  return made;
+}
+
+Attributes new_attributes() {
+  dnnl_primitive_attr_t out = nullptr;
+  check(library()->dnnl_primitive_attr_create(&out), "making attributes");
+  Attributes owned(out);
+  check(library()->dnnl_primitive_attr_set_scratchpad_mode(out, dnnl_scratchpad_mode_user),
+        "setting the scratchpad mode");
+  return owned;
+}
+
+PrimitiveDesc skip_reference(PrimitiveDesc desc) {
+  const Library& dnnl = *library();
+  while (desc) {
+    const char* text = "";
+    dnnl.dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &text);
+    if (std::strncmp(text, "ref", 3) != 0) return desc;
+    if (dnnl.dnnl_primitive_desc_next_impl(desc.get()) != dnnl_success) return nullptr;
+  }
+  return nullptr;
+}
+
+MemoryDesc strided_desc(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, dnnl_data_type_t type) {
+  dnnl_memory_desc_t out = nullptr;
+  library()->dnnl_memory_desc_create_with_strides(&out, static_cast<int>(sizes.size()), sizes.data(), type,
+                                                  strides.data());
+  return MemoryDesc(out);
+}
+
+MemoryDesc any_layout_desc(const std::vector<int64_t>& sizes, dnnl_data_type_t type) {
+  dnnl_memory_desc_t out = nullptr;
+  library()->dnnl_memory_desc_create_with_tag(&out, static_cast<int>(sizes.size()), sizes.data(), type,
+                                              dnnl_format_tag_any);
+  return MemoryDesc(out);
+}
+
+}  // namespace graphlift::cpu::onednn

@@ -1,0 +1,88 @@
+// Owns: one computation of oneDNN ready to run: a primitive per number of threads, memory objects that are kept between
+// runs, and the scratchpad of the calling thread.
+// Must not: know what is computed; take the GIL; allocate in run() after the first runs.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/onednn/library.h"
+
+namespace graphlift::cpu::onednn {
+
+// Memory that one primitive keeps beside its arguments, for instance reordered weights. 64-byte aligned.
+class AlignedBuffer {
+ public:
+  AlignedBuffer() = default;
+  explicit AlignedBuffer(size_t bytes);
+  void* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(void* it) const;
+  };
+  std::unique_ptr<void, Free> data_;
+  size_t size_ = 0;
+};
+
+// A primitive that was made for one number of threads.
+class Variant {
+ public:
+  Variant(PrimitiveDesc desc, const std::vector<int>& arguments, int threads);
+  ~Variant();
+  Variant(const Variant&) = delete;
+  // One address per argument, in the order of `arguments`. Any number of threads at once.
+  void run(void* const* addresses) const;
+  const_dnnl_memory_desc_t argument_desc(int argument) const;
+  std::string implementation() const;
+
+  const int threads;
+  Variant* next = nullptr;  // in its Primitive's list
+
+ private:
+  struct Frame;
+  std::unique_ptr<Frame> make_frame() const;
+
+  PrimitiveDesc desc_;
+  Owned<dnnl_primitive_t> primitive_;
+  const std::vector<int> arguments_;  // DNNL_ARG_*
+  size_t scratchpad_ = 0;
+  // A frame that no run uses now, or null. A second run at the same time makes its own.
+  mutable std::atomic<Frame*> spare_{nullptr};
+};
+
+class Primitive {
+ public:
+  // `describe` is called once per number of threads; null: it can't be made (only the first time).
+  using Describe = std::function<PrimitiveDesc()>;
+  // Null when `describe` gives none. `arguments`: DNNL_ARG_* in the order of run()'s addresses.
+  static std::unique_ptr<const Primitive> make(Describe describe, std::vector<int> arguments);
+  ~Primitive();
+
+  // For as many threads as torch has at this call.
+  const Variant& variant() const;
+  void run(void* const* addresses) const { variant().run(addresses); }
+
+ private:
+  Primitive(Describe describe, std::vector<int> arguments);
+  Variant* add(int threads) const;
+
+  const Describe describe_;
+  const std::vector<int> arguments_;
+  mutable std::mutex adding_;
+  mutable std::atomic<Variant*> variants_{nullptr};  // grows only
+};
+
+// Attributes with which a primitive takes its scratchpad from the caller: what every primitive here needs.
+Attributes new_attributes();
+// The first implementation of `desc` that is not a plain reference loop; null when there is none.
+PrimitiveDesc skip_reference(PrimitiveDesc desc);
+// Empty when a description could not be made.
+MemoryDesc strided_desc(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, dnnl_data_type_t type);
+MemoryDesc any_layout_desc(const std::vector<int64_t>& sizes, dnnl_data_type_t type);
+
+}  // namespace graphlift::cpu::onednn

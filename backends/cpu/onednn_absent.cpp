@@ -1,0 +1,20 @@
+// Owns: the answers of a build without oneDNN's headers; compiled only then.
+#include "backends/cpu/onednn.h"
+
+namespace graphlift::cpu {
+namespace {
+
+std::nullptr_t absent(std::string* why) {
+  if (why) *why = "built without oneDNN's headers (pip install onednn-devel-cpu-gomp, then build again)";
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<const Contraction> make_onednn_contraction(const ContractionSpec&, std::string* why) {
+  return absent(why);
+}
+std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec&, std::string* why) { return absent(why); }
+std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec&, std::string* why) { return absent(why); }
+
+}  // namespace graphlift::cpu

@@ -1,0 +1,37 @@
+// Owns: see result_layout.h.
+#include "backends/cpu/result_layout.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include <algorithm>
+
+#include "torch/convert.h"
+
+namespace graphlift::cpu {
+namespace {
+
+bool is_constant(const ir::Dims& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](const ir::Sym& dim) { return dim.is_constant(); });
+}
+
+}  // namespace
+
+ResultLayout::ResultLayout(const ir::TensorType& type) : dtype_(torch_layer::to_torch(type.dtype)) {
+  if (is_constant(type.sizes) && is_constant(type.strides)) {
+    for (const ir::Sym& size : type.sizes) sizes_.push_back(size.constant());
+    for (const ir::Sym& stride : type.strides) strides_.push_back(stride.constant());
+  } else {
+    symbolic_sizes_ = type.sizes;
+    symbolic_strides_ = type.strides;
+  }
+}
+
+at::Tensor ResultLayout::allocate(std::span<const int64_t> symbols) const {
+  if (symbolic_sizes_.empty()) return at::detail::empty_strided_cpu(sizes_, strides_, dtype_);
+  c10::SmallVector<int64_t, 5> sizes, strides;
+  for (const ir::Sym& size : symbolic_sizes_) sizes.push_back(size.eval(symbols));
+  for (const ir::Sym& stride : symbolic_strides_) strides.push_back(stride.eval(symbols));
+  return at::detail::empty_strided_cpu(sizes, strides, dtype_);
+}
+
+}  // namespace graphlift::cpu

@@ -45,8 +45,14 @@ class Cpu final : public backend::Backend {
     options.takes = can_take;
     const codegen::FusedGraph fused = codegen::fuse(graph, options);
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
-      if (node.op == codegen::kernel_op()) return make_kernel_call(node, compile_kernel(fused.kernels[index_of(node)]));
-      if (node.op == codegen::native_op()) return make_contraction_call(fused.natives[index_of(node)]);
+      if (node.op == codegen::kernel_op()) {
+        ++backend::counters().kernels;
+        return make_kernel_call(node, compile_kernel(fused.kernels[index_of(node)]));
+      }
+      if (node.op == codegen::native_op()) {
+        ++backend::counters().natives;
+        return make_contraction_call(fused.natives[index_of(node)]);
+      }
       return nullptr;
     };
     return std::make_unique<reference::Program>(*fused.graph, constants, native);
@@ -56,6 +62,8 @@ class Cpu final : public backend::Backend {
 };
 
 }  // namespace
+
+const std::string& kernel_refusal() { return jit_refusal(); }
 
 void register_cpu_backend() {
   static std::once_flag once;

@@ -174,6 +174,7 @@ class Builder {
 
   void add_step(const ir::Node& node) {
     if (add_native(node)) return;
+    ++backend::counters().externals;
     Step step;
     step.op = find_operator(node.op);
     const auto& parameters = step.op->schema().arguments();

@@ -23,6 +23,11 @@ Registry& registry() {
 
 }  // namespace
 
+Counters& counters() {
+  static Counters counters;
+  return counters;
+}
+
 void register_backend(std::unique_ptr<Backend> backend) {
   GL_CHECK(backend && !backend->name().empty(), "a backend without a name");
   std::string name = backend->name();

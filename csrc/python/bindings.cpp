@@ -15,7 +15,8 @@ using namespace graphlift;
 
 namespace graphlift {
 void register_backends();
-}
+void bind_backends(pybind11::module_& m);
+}  // namespace graphlift
 
 namespace {
 
@@ -39,6 +40,7 @@ py::object own(Ref made) {
 
 py::dict all_counters() {
   const engine::Counters& counts = engine::counters();
+  const backend::Counters& made = backend::counters();
   py::dict result;
   result["graphs"] = counts.graphs;
   result["regions"] = counts.regions;
@@ -50,6 +52,9 @@ py::dict all_counters() {
   result["given_up"] = counts.given_up;
   result["internal_errors"] = counts.internal_errors;
   result["live_regions"] = counts.live_regions;
+  result["kernels"] = made.kernels.load();
+  result["natives"] = made.natives.load();
+  result["externals"] = made.externals.load();
   py::dict breaks;
   for (const auto& [sentence, count] : engine::break_counts()) breaks[py::str(sentence)] = count;
   result["graph_break"] = breaks;
@@ -82,6 +87,7 @@ PYBIND11_MODULE(_C, m) {
     if (!wrong.empty()) throw py::value_error(wrong);
   });
   m.def("backend_names", [] { return backend::backend_names(); });
+  graphlift::bind_backends(m);
   m.def("explain_start", [] { engine::explain_start(); });
   m.def("explain_stop", [] { return own(engine::explain_stop()); });
   m.def("is_capturing", [] { return capture::current_capture() != nullptr; });

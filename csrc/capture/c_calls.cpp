@@ -7,9 +7,12 @@
 #include "capture/attributes.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "cpython/hook.h"
+#include "cpython/raw_dict.h"
 
 namespace graphlift::capture {
 
+using guards::GuardKind;
 using guards::OriginId;
 using guards::OriginKind;
 
@@ -222,6 +225,29 @@ bool says_once(PyObject* function) {
   return text && std::string_view(text).ends_with("_once");
 }
 
+// The referent is found again through the weakref; one that died is None.
+Ref call_weakref(Capture& capture, const CallArgs& call) {
+  Outside* outside = capture.objects.find(call.callable);
+  PyObject* target = cpython::weakref_target(call.callable);
+  if (!outside || call.nargs > 0 || call.kwnames)
+    return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  const OriginId origin = capture.origins().child(outside->origin, OriginKind::WeakTarget);
+  if (target) return capture.admit(target, origin);
+  capture.guards.add(origin, GuardKind::Missing);
+  return Ref::borrow(Py_None);
+}
+
+// torch.ops.<namespace>.<name> and its overloads. What runs in it is the operator's own: kernels, and for a custom
+// operator the Python code that torch.library was given, which is part of the operator and not of the program.
+Ref call_operator_object(Capture& capture, const CallArgs& call) {
+  if (Outside* outside = capture.objects.find(call.callable))
+    capture.guards.add(outside->origin, GuardKind::Is, call.callable);
+  Ref function = Ref::steal(PyObject_GetAttrString(call.callable, "_op"));
+  if (!function) return function;
+  cpython::HookScope nobody(nullptr);
+  return call_tensor_function(capture, {function.get(), call.args, call.nargs, call.kwnames});
+}
+
 bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
 
 }  // namespace
@@ -229,6 +255,14 @@ bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(ob
 bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
   if (is_partial(call.callable)) {
     *result = call_partial(capture, call);
+    return true;
+  }
+  if (PyWeakref_CheckRefExact(call.callable)) {
+    *result = call_weakref(capture, call);
+    return true;
+  }
+  if (torch_layer::is_operator_object(call.callable)) {
+    *result = call_operator_object(capture, call);
     return true;
   }
   if (type_is(call.callable, "functools._lru_cache_wrapper")) {

@@ -1,4 +1,5 @@
 // Owns: rows and rules for torch's C functions that are no operators: queries, ambient setters, and what must not run.
+#include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
@@ -51,13 +52,17 @@ Ref rule_parameter(Capture& c, const CallArgs& call) {
   return break_here(c, "unknown_callable", describe(call.callable));
 }
 
+// A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
-  if (call.nargs > 0 && PyType_Check(call.args[0]))
-    for (const char* part : {"forward", "backward", "setup_context"}) {
-      Ref name = Ref::steal(PyUnicode_InternFromString(part));
-      c.type_lookup(reinterpret_cast<PyTypeObject*>(call.args[0]), name.get());
-    }
-  Ref result = plain_call(call);
+  for (const char* part : {"forward", "backward", "setup_context"}) {
+    Ref name = Ref::steal(PyUnicode_InternFromString(part));
+    PyObject* found = c.type_lookup(reinterpret_cast<PyTypeObject*>(call.args[0]), name.get());
+    Ref inner = found && Py_IS_TYPE(found, &PyStaticMethod_Type) ? Ref::steal(PyObject_GetAttrString(found, "__func__"))
+                                                                 : Ref::borrow(found);
+    if (inner && PyFunction_Check(inner.get()) && know_function(c, inner.get()) < 0) return Ref();
+  }
+  Ref result =
+      Ref::steal(PyObject_Vectorcall(call.callable, call.args + 1, static_cast<size_t>(call.nargs - 1), call.kwnames));
   return c.pending ? Ref() : std::move(result);
 }
 
@@ -91,6 +96,16 @@ const Family& torch_callables() {
       {"torch._C._len_torch_dispatch_stack", 0, nullptr},
       {"torch._C._are_functorch_transforms_active", 0, nullptr},
       {"torch._C._functorch.peek_interpreter_stack", 0, nullptr},
+      {"torch._C._functorch.unwrap_if_dead", 0, nullptr},
+      {"torch._C._functorch.is_dead_tensor_wrapper", 0, nullptr},
+      {"torch._C._functorch.is_functorch_wrapped_tensor", 0, nullptr},
+      {"torch._C._functorch.is_gradtrackingtensor", 0, nullptr},
+      {"torch._C._functorch.is_batchedtensor", 0, nullptr},
+      {"torch._C._functorch.is_legacy_batchedtensor", 0, nullptr},
+      {"torch._C._functorch.is_functionaltensor", 0, nullptr},
+      {"torch._C._functorch.maybe_get_level", 0, nullptr},
+      {"torch._C._functorch.maybe_get_bdim", 0, nullptr},
+      {"torch._C._is_torch_function_mode_enabled", 0, nullptr},
       {"torch._C._is_tracing", 0, nullptr},
       {"torch._C._get_cudnn_enabled", 0, nullptr},
       {"torch._C._get_cudnn_benchmark", 0, nullptr},

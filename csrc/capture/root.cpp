@@ -305,6 +305,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
       PyErr_Clear();
       if (ambient.unchanged()) capture_.ambient_calls.clear();
       out->instructions = semantics.root_instructions();
+      out->evaluated = std::move(capture_.evaluated);
       done = take_snapshot(outcome, semantics, out, next_stop, reason);
     }
     PyErr_Clear();

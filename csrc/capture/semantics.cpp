@@ -1,6 +1,7 @@
 // Owns: see semantics.h.
 #include "capture/semantics.h"
 
+#include "base/log.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/calls.h"
@@ -73,7 +74,10 @@ eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
     PyErr_Clear();
     return eval::Step::Stop;
   }
-  if (frame.raw() != root_) return eval::Step::Go;
+  if (frame.raw() != root_) {
+    note(frame, unit);
+    return eval::Step::Go;
+  }
   if (frame.depth() > 0) {
     PyObject* top = frame.stack()[frame.depth() - 1];
     if (top) births_.emplace(top, root_instructions_ ? root_instructions_ - 1 : 0);
@@ -86,7 +90,14 @@ eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
     PyErr_Clear();
     return eval::Step::Stop;
   }
+  note(frame, unit);
   return eval::Step::Go;
+}
+
+void CaptureSemantics::note(cpython::Frame& frame, int unit) {
+  if (!log_on(Artifact::Bytecode)) return;
+  const size_t depth = capture_.frames.empty() ? 0 : capture_.frames.size() - 1;
+  capture_.evaluated.push_back({Ref::borrow(reinterpret_cast<PyObject*>(frame.code())), unit, depth});
 }
 
 Ref CaptureSemantics::unary(int op, PyObject* value) { return capture::unary(capture_, op, value); }

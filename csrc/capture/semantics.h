@@ -60,6 +60,7 @@ class CaptureSemantics final : public eval::Semantics {
 
  private:
   bool touch_local(cpython::Frame& frame, int unit);
+  void note(cpython::Frame& frame, int unit);
 
   Capture& capture_;
   _PyInterpreterFrame* root_;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cpython/hook.h"
+#include "engine/program_text.h"
 
 namespace graphlift::engine {
 
@@ -97,11 +98,15 @@ void report_region(PyCodeObject* code, const Region& region, const capture::Capt
 
   const std::string at = place(code, region.begin_unit);
   const std::string name = PyUnicode_AsUTF8(code->co_name);
+  log(Artifact::Bytecode, [&] {
+    return "bytecode evaluated for the region at " + at + " in " + name + "\n" + instructions_text(facts.evaluated);
+  });
   if (region.guards)
     log(Artifact::Guards, [&] { return "guards of region at " + at + " in " + name + "\n" + region.guards->text(); });
   if (!region.executable) return;
   log(Artifact::Graph, [&] { return "graph at " + at + " in " + name + "\n" + region.executable->forward_text(); });
-  log(Artifact::GraphCode, [&] { return "graph at " + at + " in " + name + "\n" + region.executable->forward_text(); });
+  log(Artifact::GraphCode,
+      [&] { return "graph code at " + at + " in " + name + "\n" + region.executable->forward_code(line_text); });
   log(Artifact::AotGraphs, [&] {
     const std::string backward = region.executable->backward_text();
     return "forward at " + at + "\n" + region.executable->forward_text() +

@@ -20,8 +20,9 @@ LAYERS = {
     "csrc/torch": "base ir ops guards autograd passes backend",
     "csrc/capture": "base cpython eval ir guards torch",
     "csrc/engine": LOWER + " torch capture backends/reference",
-    "csrc/python": LOWER + " torch capture engine backends/reference",
+    "csrc/python": LOWER + " torch capture engine backends/reference backends/foreign",
     "backends/reference": "base ir ops backend torch",
+    "backends/foreign": "base cpython ir backend torch",
 }
 # Folders whose files may include torch's own headers, directly or through another header.
 MAY_SEE_TORCH = ("csrc/torch", "backends/")

@@ -100,7 +100,7 @@ class Convolutions(nn.Module):
             return nn.Sequential(convolution, nn.BatchNorm2d(outlet), nn.ReLU())
 
         self.stem, self.first = block(3, width), nn.ModuleList(block(width, width) for _ in range(4))
-        self.half = block(width, 2 * width, 2)
+        self.shrink = block(width, 2 * width, 2)
         self.second = nn.ModuleList(block(2 * width, 2 * width) for _ in range(4))
         self.head = nn.Linear(2 * width, 10)
 
@@ -109,7 +109,7 @@ class Convolutions(nn.Module):
         x = self.stem(x)
         for module in self.first:
             x = x + module(x)
-        x = self.half(x)
+        x = self.shrink(x)
         for module in self.second:
             x = x + module(x)
         return self.head(x.mean((2, 3)))

@@ -33,9 +33,11 @@ def results(module, arguments, training):
         with torch.no_grad():
             return [module(*arguments)]
     module.zero_grad()
+    arguments = [a.clone().requires_grad_() if a.is_floating_point() else a for a in arguments]
     output = module(*arguments)
     output.float().pow(2).mean().backward()
-    return [output, *(p.grad for p in module.parameters()), *(b.clone().float() for b in module.buffers())]
+    leaves = [*arguments, *module.parameters()]
+    return [output, *(leaf.grad for leaf in leaves), *(b.clone() for b in module.buffers())]
 
 
 def check(name, device="cpu", small=False, training=True):

@@ -338,6 +338,9 @@ Captured capture_region(const Request& request) {
     stop = next_stop;
     if (stop == 0) {
       captured.instructions = 0;
+      captured.returns = false;
+      captured.exit_unit = captured.begin_unit;
+      captured.evaluated.clear();
       captured.guards.reset();
       captured.traced.reset();
       break;

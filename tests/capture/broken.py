@@ -180,13 +180,18 @@ def pair(a, b):
     return a * 10 + b
 
 
-@breaks("unrebuildable")
-def keeps_a_generator(x):
+def numbers_from_one():
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+
+@breaks("unrebuildable", lambda: ([],))
+def leaves_a_generator_behind(x, box):
     y = x * 2
-    numbers = (number for number in [1, 2, 3])  # break
-    first = next(numbers)
-    y = y + y.sum().item()
-    return y + first + next(numbers)
+    box.append(number for number in (1, 2, 3))
+    return y + 1  # break
 
 
 @breaks("loop_boundary", lambda: (iter([torch.ones(3), torch.ones(3)]),))
@@ -197,12 +202,17 @@ def walks_an_iterator(x, tensors):
     return y
 
 
+@breaks("filling")
+def goes_on_with_a_list(x):
+    y = x * 2
+    parts = [y, y.sum().item(), *[y + 1, y + 2]]  # break
+    return parts[0] + parts[1] + parts[3]
+
+
 @breaks("budget")
 def counts_far(x):
     y = x * 2
-    number = 0
-    while number < 90000:
-        number = number + 1  # break
+    number = len([k + 1 for k in range(90000)])  # break
     return y + number
 
 
@@ -237,13 +247,6 @@ def draws_from_a_generator(x, source):
     y = x * 2
     noise = torch.rand(3, generator=source)  # break
     return y + noise
-
-
-def numbers_from_one():
-    number = 0
-    while True:
-        number += 1
-        yield number
 
 
 @breaks("inner_generator", lambda: (numbers_from_one(),))
@@ -294,8 +297,14 @@ def changes_the_default(x):
     return y + 1
 
 
-@breaks("internal_recording")
-def replaces_an_inputs_sizes(x):
+def memory_in_two_places():
+    memory = torch.ones(4)
+    return memory[:3], memory[1:]
+
+
+@breaks("internal_recording", memory_in_two_places)
+def writes_what_another_shares(x, first, second):
+    first.add_(1)
     y = x * 2
-    x.unsqueeze_(0)
-    return y + x  # break
+    y = y + first * second
+    return y + 1  # break

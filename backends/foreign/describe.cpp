@@ -77,8 +77,10 @@ Ref describe(const ir::Node& node) {
     return checked(Py_BuildValue("(siO)", "constant", node.id, object_of(node.args.at(0)).get()));
   const std::string op(node.op.str());
   const ir::SourceLine& at = node.where;
-  return checked(Py_BuildValue("(sisO(sis))", "call", node.id, op.c_str(), list_of(node.args).get(), at.file.c_str(),
-                               at.line, at.function.c_str()));
+  const bool typed = !node.outputs.empty() && node.outputs[0];
+  const Ref dtype = typed ? object_of(node.outputs[0]->dtype) : borrowed(Py_None);
+  return checked(Py_BuildValue("(sisOO(sis))", "call", node.id, op.c_str(), list_of(node.args).get(), dtype.get(),
+                               at.file.c_str(), at.line, at.function.c_str()));
 }
 
 void count(const ir::Arg& arg, size_t* most) {

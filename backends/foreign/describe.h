@@ -8,9 +8,9 @@
 namespace graphlift::foreign {
 
 // (nodes, outputs): nodes in order, ("input", id, name), ("constant", id, index) or ("call", id, operator, arguments,
-// source line). Arguments and outputs: None, numbers, strings, torch's dtypes, devices, layouts and memory formats,
-// lists,
-// ("value", id, output) and ("symbolic", "s0*4 + 1"). Throws python_error. Needs the GIL.
+// dtype of the first result or None, source line). Arguments and outputs: None, numbers, strings, torch's dtypes,
+// devices, layouts and memory formats, lists, ("value", id, output) and ("symbolic", "s0*4 + 1"). Throws python_error.
+// Needs the GIL.
 Ref describe(const ir::Graph& graph);
 // One more than the highest symbol in an argument.
 size_t symbol_count(const ir::Graph& graph);

@@ -31,7 +31,10 @@ class Held {
  public:
   explicit Held(Ref object) : object_(std::move(object)) {}
   ~Held() {
-    if (!Py_IsInitialized()) return static_cast<void>(object_.release());
+    if (!Py_IsInitialized()) {
+      object_.release();  // the interpreter ended, and its objects with it
+      return;
+    }
     WithGil gil;
     object_.reset();
   }

@@ -1,6 +1,7 @@
 // Owns: regions made by recording a Python function on stand-ins, without guards or a frame evaluator.
 #include <pybind11/stl.h>
 
+#include "backend/backend.h"
 #include "base/error.h"
 #include "python/runtime_module.h"
 

@@ -136,11 +136,30 @@ class Writer {
       if (!parameters[i].kwarg_only() && !is_default(node.args[i], parameters[i])) positional = i + 1;
     std::vector<std::string> words;
     for (size_t i = 0; i < node.args.size() && i < parameters.size(); ++i) {
-      if (!parameters[i].kwarg_only() && i < positional) words.push_back(text(node.args[i]));
+      if (!parameters[i].kwarg_only() && i < positional) words.push_back(text(node, node.args[i], parameters[i]));
       if (parameters[i].kwarg_only() && !is_default(node.args[i], parameters[i]))
         words.push_back(parameters[i].name() + "=" + text(node.args[i]));
     }
     return join(words, ", ");
+  }
+
+  // A few operators take a Python number where their schema says Tensor; the others get a tensor.
+  static bool takes_numbers(std::string_view op) {
+    static constexpr std::string_view kNames[] = {"add",    "sub",         "subtract",     "mul",  "multiply", "div",
+                                                  "divide", "true_divide", "floor_divide", "copy", "_to_copy", "_conj"};
+    const std::string_view base = op.substr(op.find("::") + 2, op.rfind('.') - op.find("::") - 2);
+    return std::find(std::begin(kNames), std::end(kNames), base) != std::end(kNames);
+  }
+
+  std::string text(const ir::Node& node, const ir::Arg& arg, const c10::Argument& parameter) const {
+    const c10::Type* type = parameter.type().get();
+    while (type->kind() == c10::TypeKind::OptionalType) type = type->containedType(0).get();
+    const bool number = std::holds_alternative<double>(arg) || std::holds_alternative<bool>(arg) ||
+                        std::holds_alternative<std::complex<double>>(arg) || arg.sym();
+    if (!number || type->kind() != c10::TypeKind::TensorType || takes_numbers(node.op.str())) return text(arg);
+    const bool typed = std::holds_alternative<double>(arg) && !node.outputs.empty() && node.outputs[0] &&
+                       ir::is_floating(node.outputs[0]->dtype);
+    return cat("torch.tensor(", text(arg), typed ? cat(", dtype=torch.", ir::name(node.outputs[0]->dtype)) : "", ")");
   }
 
   static bool is_default(const ir::Arg& arg, const c10::Argument& parameter) {

@@ -20,6 +20,13 @@ _INT_OPERATORS = {
 }
 
 
+# Operators that take a Python number where their schema says Tensor.
+_NUMBERS_AS_TENSORS = {
+    *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"),
+    *("copy", "_to_copy", "_conj"),
+}
+
+
 class Program:
     """One graph. The backend is asked when it runs first, with the inputs of that call as examples."""
 
@@ -64,6 +71,7 @@ class _Builder:
         self.values = {}  # node id -> fx node
         self.returns = {}  # node id -> how many results its operator has, or None for one tensor
         self.symbols = {}
+        self.numbers = 0
 
     def build(self, nodes, outputs):
         for number in sorted({number for node in nodes if node[0] == "call" for number in _symbols_in(node[3])}):
@@ -82,18 +90,31 @@ class _Builder:
         self.root.register_buffer(name, self.constants[index], persistent=False)
         return self.graph.get_attr(name)
 
-    def call(self, id, name, arguments, where):
+    def call(self, id, name, arguments, dtype, where):
         space, _, rest = name.partition("::")
         base, _, overload = rest.rpartition(".")
         target = getattr(getattr(getattr(torch.ops, space), base), overload)
         results = target._schema.returns
         self.returns[id] = None if len(results) == 1 and str(results[0].type) == "Tensor" else results
+        if base not in _NUMBERS_AS_TENSORS:
+            pairs = zip(target._schema.arguments, arguments, strict=True)
+            arguments = [self.number(value, dtype) if _is_number(value, of) else value for of, value in pairs]
         args, kwargs = self.parameters(target._schema.arguments, arguments)
         node = self.graph.call_function(target, tuple(args), kwargs)
         file, line, function = where
         if file:
             node.meta["stack_trace"] = f'  File "{file}", line {line}, in {function}'
         return node
+
+    def number(self, value, dtype):
+        """A tensor without dimensions, which promotes as the number does; of the result's dtype where that holds it."""
+        wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+        kind = complex if wide and wide.is_complex else float if wide and wide.is_floating_point else None
+        name, self.numbers = f"_number{self.numbers}", self.numbers + 1
+        self.root.register_buffer(
+            name, torch.tensor(value, dtype=wide if type(value) is kind else None), persistent=False
+        )
+        return self.graph.get_attr(name)
 
     def parameters(self, schema, arguments):
         """As a program would write the call: what equals its default is left out where it may be."""
@@ -113,7 +134,7 @@ class _Builder:
         if isinstance(given, list):
             return [self.argument(item) for item in given]
         if not isinstance(given, tuple):
-            return given
+            return given  # also a node of a number
         if given[0] == "symbolic":
             return self.expression(ast.parse(given[1], mode="eval").body)
         _, id, index = given
@@ -138,6 +159,11 @@ class _Builder:
             return self.graph.call_function(function, tuple(self.expression(arg) for arg in tree.args))
         sides = self.expression(tree.left), self.expression(tree.right)
         return self.graph.call_function(_INT_OPERATORS[type(tree.op)], sides)
+
+
+def _is_number(value, parameter):
+    """A number where the schema says Tensor."""
+    return type(value) in (bool, int, float, complex) and str(parameter.type) in ("Tensor", "Optional[Tensor]")
 
 
 def _symbols_in(argument):

@@ -205,8 +205,8 @@ def walks_an_iterator(x, tensors):
 @breaks("filling")
 def goes_on_with_a_list(x):
     y = x * 2
-    parts = [y, y.sum().item(), *[y + 1, y + 2]]  # break
-    return parts[0] + parts[1] + parts[3]
+    parts = [*(y, y), y.sum().item(), y + 1]  # break
+    return parts[0] + parts[2] + parts[3]
 
 
 @breaks("budget")

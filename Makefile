@@ -78,7 +78,7 @@ ASAN_RUN = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-f
 
 asan: gtest test-tools
 	$(VENV)/bin/cmake -S . -B $(ASAN_BUILD) -G Ninja -DPython_EXECUTABLE=$(abspath $(RUN)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) \
-		-DGRAPHLIFT_BUILD_TESTS=ON -DGRAPHLIFT_SANITIZE=address -DCMAKE_BUILD_TYPE=RelWithDebInfo
+		-DGRAPHLIFT_BUILD_TESTS=ON -DGRAPHLIFT_SANITIZE=address
 	$(VENV)/bin/cmake --build $(ASAN_BUILD)
 	ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc $(VENV)/bin/ctest --test-dir $(ASAN_BUILD) --output-on-failure
 	$(ASAN_RUN) $(RUN) -m pytest -p no:cacheprovider $(ASAN_TESTS)

@@ -1,6 +1,7 @@
 """Graph breaks: each is named, and the code around it is compiled and equal to eager."""
 
 import re
+import time
 
 import numpy
 import pytest
@@ -328,3 +329,41 @@ def test_containers_begun_before_a_region_are_filled_once(program):
 def test_a_long_comprehension_is_right_from_the_first_call():
     compiled = graphlift.compile(lambda x: x + len([k + 1 for k in range(90000)]))
     assert [compiled(torch.zeros(1)).item() for _ in range(2)] == [90000.0, 90000.0]
+
+
+def test_the_clock_is_read_anew():
+    def timed(x):
+        y = x * 2
+        begin = time.time()
+        z = y + 1
+        return z, time.time() - begin, begin
+
+    compiled = graphlift.compile(timed)
+    begins = []
+    for _ in range(3):
+        before = time.time()
+        z, seconds, begin = compiled(torch.ones(1))
+        assert z.item() == 3 and 0 <= seconds < 60 and before <= begin <= time.time()
+        begins.append(begin)
+    assert begins == sorted(set(begins)) and graphlift.graph_count() >= 2
+
+
+def test_lists_of_a_tensors_numbers():
+    def f(x):
+        y = x * 2
+        return y + len(y.tolist()) + max(y.tolist())
+
+    counts = check(f, lambda: (torch.tensor([1.0, 2.0]),))
+    assert any("tolist needs the tensor's data" in reason for reason in counts["graph_break"])
+
+
+def test_an_image_library_in_the_middle():
+    image = pytest.importorskip("PIL.Image")
+
+    def blur(x):
+        pixels = (x.clamp(0, 1) * 255).to(torch.uint8)
+        small = image.fromarray(pixels.numpy()).resize((2, 2))
+        return torch.from_numpy(numpy.asarray(small).copy()).float() / 255 + x.mean()
+
+    counts = check(blur, lambda: (torch.linspace(0, 1, 16).reshape(4, 4),))
+    assert counts["graphs"] >= 2 and counts["graph_breaks"] >= 2

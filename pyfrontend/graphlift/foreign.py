@@ -31,31 +31,35 @@ class Program:
     """One graph. The backend is asked when it runs first, with the inputs of that call as examples."""
 
     def __init__(self, backend, description, constants):
-        self._compile = (backend, description, constants)
-        self._run = None
-        self._outputs = len(description[1])
+        self._asking = (backend, description, constants)
+        self._ready = None  # what runs it, and which symbols it takes
+        self._needed = [output is not None for output in description[1]]
 
     def __call__(self, inputs, symbols):
         """The graph's outputs; None stands for an output that is not asked for."""
-        if self._run is None:
-            self._run, self._used = self._ask(inputs, symbols)
-            self._compile = None
-        results = self._run(*(symbols[i] for i in self._used), *inputs)
-        if not isinstance(results, list | tuple) or len(results) != self._outputs:
+        run, used = self._ready or self._ask(inputs, symbols)
+        results = run(*(symbols[i] for i in used), *inputs)
+        if not isinstance(results, list | tuple) or len(results) != len(self._needed):
             kind = f"{len(results)} results" if isinstance(results, list | tuple) else f"a {type(results).__name__}"
-            raise TypeError(f"a custom backend's callable returned {kind}; the graph has {self._outputs} outputs")
-        for result in results:
-            if result is not None and not isinstance(result, torch.Tensor):
-                raise TypeError(f"a custom backend's callable returned a {type(result).__name__} among its results")
-        return list(results)
+            raise TypeError(f"a custom backend's callable returned {kind}; the graph has {len(self._needed)} outputs")
+        for result, needed in zip(results, self._needed, strict=True):
+            if needed and not isinstance(result, torch.Tensor):
+                kind = "None" if result is None else f"a {type(result).__name__}"
+                raise TypeError(f"a custom backend's callable returned {kind} for an output that is a tensor")
+        return [result if needed else None for result, needed in zip(results, self._needed, strict=True)]
 
     def _ask(self, inputs, symbols):
-        backend, description, constants = self._compile
+        asking = self._asking
+        if asking is None:  # another thread was faster
+            return self._ready
+        backend, description, constants = asking
         module, used = graph_module(*description, constants)
         run = backend(module, [symbols[i] for i in used] + list(inputs))
         if not callable(run):
             raise TypeError(f"a custom backend returned a {type(run).__name__}, which is not callable")
-        return run, used
+        self._ready = (run, used)
+        self._asking = None
+        return self._ready
 
 
 def graph_module(nodes, outputs, constants):

@@ -131,7 +131,7 @@ def test_wrong_results_are_told():
         given(lambda x: x)(torch.ones(1))
     with pytest.raises(TypeError, match="returned 2 results; the graph has 1 outputs"):
         given(lambda x: (x, x))(torch.ones(1))
-    with pytest.raises(TypeError, match="returned a str among its results"):
+    with pytest.raises(TypeError, match="returned a str for an output that is a tensor"):
         given(lambda x: ("x",))(torch.ones(1))
 
 
@@ -211,3 +211,9 @@ def test_fx_is_loaded_for_such_a_backend_alone():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_result_is_needed_where_the_graph_has_one():
+    compiled = graphlift.compile(lambda x: x * 2, backend=lambda module, inputs: lambda x: (None,))
+    with pytest.raises(TypeError, match="returned None for an output that is a tensor"):
+        compiled(torch.ones(1))

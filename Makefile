@@ -1,6 +1,8 @@
 # make demo    environment, build, then examples/train_mlp.py
 # make test    build, C++ tests, Python tests, style, and the torch-free layers on other CPythons that are there
 #
+# make asan    the C++ tests and a capture with backward under AddressSanitizer (GCC)
+#
 # PYTHON: the interpreter (3.11 or 3.12). VENV: the environment, made when missing; one that has torch keeps it.
 # TORCH: what pip is asked for when the environment has none, for instance TORCH='torch==2.12.0'.
 
@@ -11,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
 RUN = $(VENV)/bin/python
 CPP = $(shell git ls-files 'csrc/*.cpp' 'csrc/*.h' 'backends/*.cpp' 'backends/*.h' 'tests/cpp/*.cpp' 'tests/cpp/*.h' 'cmake/*.h')
 
-.PHONY: demo test build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
+.PHONY: demo test asan build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
 
 demo: build
 	$(RUN) examples/train_mlp.py
@@ -68,6 +70,20 @@ format: test-tools
 
 other-pythons:
 	$(RUN) tests/project/other_pythons.py
+
+# Python allocates with malloc, so that every object is watched; leaks are not looked for: interpreters keep much for good.
+ASAN_BUILD = build/asan
+ASAN_RUN = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 GRAPHLIFT_BUILD=$(ASAN_BUILD) GRAPHLIFT_STRICT=1
+
+asan: gtest test-tools
+	$(VENV)/bin/cmake -S . -B $(ASAN_BUILD) -G Ninja -DPython_EXECUTABLE=$(abspath $(RUN)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) \
+		-DGRAPHLIFT_BUILD_TESTS=ON -DGRAPHLIFT_SANITIZE=address
+	$(VENV)/bin/cmake --build $(ASAN_BUILD)
+	ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc $(VENV)/bin/ctest --test-dir $(ASAN_BUILD) --output-on-failure
+	$(ASAN_RUN) $(RUN) -m pytest -p no:cacheprovider $(ASAN_TESTS)
+
+ASAN_TESTS ?= tests/capture tests/evaluator/test_corpus.py
 
 clean:
 	rm -rf build dist pyfrontend/graphlift/*.so

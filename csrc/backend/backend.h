@@ -45,7 +45,7 @@ struct Counters {
 Counters& counters();
 
 void register_backend(std::unique_ptr<Backend> backend);
-const Backend* find_backend(const std::string& name);  // null when unknown
-std::vector<std::string> backend_names();              // sorted
+std::shared_ptr<const Backend> find_backend(const std::string& name);  // null when unknown
+std::vector<std::string> backend_names();                              // sorted
 
 }  // namespace graphlift::backend

@@ -26,6 +26,8 @@ bool opaque(Capture& capture, PyObject* object) {
   return !is_python_class(type);
 }
 
+bool type_is(PyObject* object, std::string_view name) { return Py_TYPE(object)->tp_name == name; }
+
 // One call's arguments as C code gets them.
 struct Prepared {
   std::vector<Ref> hold;
@@ -111,6 +113,8 @@ Ref call_tensor_function(Capture& capture, const CallArgs& call) {
   Prepared prepared;
   const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) {
+    if (type_is(call.args[i], "torch._C.Generator"))
+      return break_here(capture, "generator_argument", describe(call.callable));
     if (opaque(capture, call.args[i]))
       return break_here(capture, "unknown_callable",
                         describe(call.callable) + " with an object of type " + Py_TYPE(call.args[i])->tp_name);
@@ -247,8 +251,6 @@ Ref call_operator_object(Capture& capture, const CallArgs& call) {
   cpython::HookScope nobody(nullptr);
   return call_tensor_function(capture, {function.get(), call.args, call.nargs, call.kwnames});
 }
-
-bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
 
 }  // namespace
 

@@ -303,6 +303,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
       PyErr_Clear();
       if (ambient.unchanged()) capture_.ambient_calls.clear();
       out->instructions = semantics.root_instructions();
+      out->evaluated = std::move(capture_.evaluated);
       done = take_snapshot(outcome, semantics, out, next_stop, reason);
     }
     PyErr_Clear();
@@ -335,6 +336,9 @@ Captured capture_region(const Request& request) {
     stop = next_stop;
     if (stop == 0) {
       captured.instructions = 0;
+      captured.returns = false;
+      captured.exit_unit = captured.begin_unit;
+      captured.evaluated.clear();
       captured.guards.reset();
       captured.traced.reset();
       break;

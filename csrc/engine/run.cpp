@@ -109,6 +109,7 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
   counters().captures += static_cast<uint64_t>(captured.attempts);
   capture::Captured facts;
   facts.seconds = captured.seconds;
+  facts.evaluated = std::move(captured.evaluated);
   RegionPtr region = compile_region(owner_.config, std::move(captured));
   at.regions.push_back(region);
   ++entry.regions;

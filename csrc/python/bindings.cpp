@@ -16,6 +16,7 @@ using namespace graphlift;
 namespace graphlift {
 void register_backends();
 void bind_backends(pybind11::module_& m);
+std::shared_ptr<const backend::Backend> own_backend(PyObject* compile);
 }  // namespace graphlift
 
 namespace {
@@ -25,7 +26,9 @@ engine::Config config_from(const py::dict& given) {
   config.fullgraph = given["fullgraph"].cast<bool>();
   if (!given["dynamic"].is_none())
     config.dynamic = given["dynamic"].cast<bool>() ? capture::Dynamic::Always : capture::Dynamic::Never;
-  config.backend = given["backend"].cast<std::string>();
+  const py::object backend = given["backend"];
+  config.backend = py::isinstance<py::str>(backend) ? backend::find_backend(backend.cast<std::string>())
+                                                    : own_backend(backend.ptr());
   config.mode = given["mode"].cast<std::string>();
   const py::dict options = given["options"];
   config.recompile_limit = options["recompile_limit"].cast<size_t>();
@@ -86,12 +89,23 @@ PYBIND11_MODULE(_C, m) {
     const std::string wrong = set_logs(setting);
     if (!wrong.empty()) throw py::value_error(wrong);
   });
+  m.def("log_table", [] {
+    py::dict rows;
+    for (const auto& [name, words] : log_table()) rows[py::str(name.data(), name.size())] = words;
+    return rows;
+  });
   m.def("backend_names", [] { return backend::backend_names(); });
   graphlift::bind_backends(m);
   m.def("explain_start", [] { engine::explain_start(); });
   m.def("explain_stop", [] { return own(engine::explain_stop()); });
   m.def("is_capturing", [] { return capture::current_capture() != nullptr; });
   m.def("graph_break", [](const std::string&) {});
+  m.def("callables", [] {
+    py::list paths;
+    for (const capture::CallableRow* row : capture::all_callables()) paths.append(row->path);
+    return paths;
+  });
+  m.def("unresolved_callables", [] { return capture::unresolved_callables(); });
   m.def("breaks", [] {
     py::list rows;
     for (const capture::BreakRow& row : capture::break_table())

@@ -1,8 +1,9 @@
-// Owns: which backends are built in, and what tests ask of them.
+// Owns: which backends there are: built in, by name, and the program's own; and what tests ask of them.
 #include <pybind11/stl.h>
 
 #include "backends/codegen/lower_rule.h"
 #include "backends/cpu/cpu.h"
+#include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
 #include "backends/reference/reference.h"
 
@@ -24,6 +25,10 @@ void register_backends() {
   reference::register_reference_backend();
   cpu::register_cpu_backend();
   native::register_native_backend();
+}
+
+std::shared_ptr<const backend::Backend> own_backend(PyObject* compile) {
+  return foreign::make_foreign_backend(compile);
 }
 
 }  // namespace graphlift

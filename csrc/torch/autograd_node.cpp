@@ -36,12 +36,12 @@ void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd:
 }  // namespace
 
 BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
-                                 const backend::Backend& backend)
-    : graph_(std::move(graph)), saved_(saved), constants_(std::move(constants)), backend_(backend) {
+                                 std::shared_ptr<const backend::Backend> backend)
+    : graph_(std::move(graph)), saved_(saved), constants_(std::move(constants)), backend_(std::move(backend)) {
   const auto& inputs = graph_->inputs();
   GL_CHECK(inputs.size() >= saved, "a backward graph with fewer inputs than saved values");
   for (size_t i = saved; i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
-  complete_ = backend.compile(*graph_, constants_);
+  complete_ = backend_->compile(*graph_, constants_);
 }
 
 const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& defined) const {
@@ -50,7 +50,7 @@ const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& 
   if (!compiled) {
     std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
     passes::run_passes(graph.get());
-    compiled = backend_.compile(*graph, constants_);
+    compiled = backend_->compile(*graph, constants_);
   }
   return *compiled;
 }

@@ -89,8 +89,8 @@ std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec& sp
   if (has_bias) swapped.post.insert(swapped.post.begin(), {.kind = PostOpKind::Accumulate, .alpha = 1});
   auto product = onednn::make_matmul(swapped, onednn::WeightLayout::Plain, why);
   if (!product) return nullptr;
-  auto transposition =
-      onednn::Primitive::make([spec] { return onednn::describe_transposition(spec); }, {DNNL_ARG_FROM, DNNL_ARG_TO});
+  auto transposition = onednn::Primitive::make([spec] { return onednn::describe_transposition(spec); },
+                                               {{DNNL_ARG_FROM}, {DNNL_ARG_TO}});
   if (!transposition) {
     if (why) *why = "oneDNN has no fast transposition";
     return nullptr;

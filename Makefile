@@ -8,6 +8,7 @@
 
 VENV ?= .venv
 TORCH ?= torch==2.13.0
+ONEDNN = onednn-devel-cpu-gomp==2023.2.0
 PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && echo $$p && break; done)
 RUN = $(VENV)/bin/python
@@ -33,6 +34,8 @@ environment: $(RUN)
 	@$(RUN) -c 'import torch' 2>/dev/null || $(RUN) -m pip install -q '$(TORCH)'
 	@$(RUN) -c 'import cmake, ninja, pybind11, setuptools, wheel, numpy' 2>/dev/null || \
 		$(RUN) -m pip install -q 'setuptools>=70.1' wheel 'cmake>=3.20' ninja 'pybind11>=2.13' numpy
+	@$(RUN) -c 'import importlib.metadata as m; m.version("onednn-devel-cpu-gomp")' 2>/dev/null || \
+		$(RUN) -m pip install -q '$(ONEDNN)' || echo "no oneDNN for this machine: torch's kernels are used"
 
 test-tools: environment
 	@$(RUN) -c 'import pytest, pytest_timeout, hypothesis, PIL, ruff, clang_format' 2>/dev/null || \

@@ -16,5 +16,8 @@ std::unique_ptr<const Contraction> make_onednn_contraction(const ContractionSpec
 }
 std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec&, std::string* why) { return absent(why); }
 std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec&, std::string* why) { return absent(why); }
+std::unique_ptr<const Convolution> make_onednn_convolution(const ConvolutionSpec&, std::string* why) {
+  return absent(why);
+}
 
 }  // namespace graphlift::cpu

@@ -11,7 +11,7 @@
 namespace graphlift::cpu {
 namespace {
 
-constexpr double kTolerance = 2e-6;
+constexpr double kTolerance = 4e-6;
 
 // torch.set_num_threads for a scope.
 class ThreadCount {

@@ -34,6 +34,7 @@ environment: $(RUN)
 	@$(RUN) -c 'import torch' 2>/dev/null || $(RUN) -m pip install -q '$(TORCH)'
 	@$(RUN) -c 'import cmake, ninja, pybind11, setuptools, wheel, numpy' 2>/dev/null || \
 		$(RUN) -m pip install -q 'setuptools>=70.1' wheel 'cmake>=3.20' ninja 'pybind11>=2.13' numpy
+	@$(RUN) -c 'import llvmlite, platformdirs' 2>/dev/null || $(RUN) -m pip install -q 'llvmlite>=0.50,<0.51' 'platformdirs>=4'
 	@$(RUN) -c 'import importlib.metadata as m; m.version("onednn-devel-cpu-gomp")' 2>/dev/null || \
 		$(RUN) -m pip install -q '$(ONEDNN)' || echo "no oneDNN for this machine: torch's kernels are used"
 

@@ -77,8 +77,6 @@ bool cat(LowerCall& call) {
 
 constexpr LowerRow kRows[] = {
     GL_LOWER("where", "self", where),
-    GL_LOWER("where", "ScalarOther", where),
-    GL_LOWER("where", "ScalarSelf", where),
     GL_LOWER("masked_fill", "Scalar", masked_fill),
     GL_LOWER("masked_fill", "Tensor", masked_fill),
     GL_LOWER("clamp", "default", clamp),

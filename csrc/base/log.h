@@ -22,6 +22,7 @@ namespace graphlift {
   ARTIFACT(Graph, "graph", "the captured graph of each region, an operator a line")                 \
   ARTIFACT(GraphCode, "graph_code", "the captured graph as Python code, with the user's lines")     \
   ARTIFACT(AotGraphs, "aot_graphs", "the forward and backward graph of each region")                \
+  ARTIFACT(OutputCode, "output_code", "what a backend made: calls and kernels")                     \
   ARTIFACT(Bytecode, "bytecode", "the instructions that each region stands for")                    \
   ARTIFACT(PerfHints, "perf_hints", "what keeps a region from being faster")
 

@@ -5,10 +5,15 @@ import torch
 # Relative and absolute. Reductions in another order, other polynomials; 16-bit floats keep more between fused calls.
 TOLERANCE = {
     torch.float64: (1e-9, 1e-10),
-    torch.float32: (2e-5, 2e-6),
+    torch.float32: (2e-5, 5e-6),
     torch.bfloat16: (2e-2, 2e-2),
     torch.float16: (4e-3, 4e-3),
 }
+
+
+def _strides(tensor):
+    """Of dims of one element they say nothing."""
+    return [stride for stride, size in zip(tensor.stride(), tensor.shape) if size != 1]
 
 
 def close(eager, got):
@@ -22,7 +27,7 @@ def close(eager, got):
     for fact in ("dtype", "shape", "device"):
         if getattr(eager, fact) != getattr(got, fact):
             return f"{fact} {getattr(got, fact)} instead of {getattr(eager, fact)}"
-    if eager.stride() != got.stride() and eager.numel() > 0:
+    if eager.numel() > 0 and _strides(eager) != _strides(got):
         return f"strides {got.stride()} instead of {eager.stride()}"
     relative, absolute = TOLERANCE.get(eager.dtype, (0, 0))
     if torch.allclose(eager, got, rtol=relative, atol=absolute, equal_nan=True):

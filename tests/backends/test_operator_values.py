@@ -13,6 +13,10 @@ from graphlift import _C
 
 pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
 
+# Fresh tensors that may look at their operand's memory here; a region then hands out a copy, whose strides are its own.
+COPIED = {"aten::_unsafe_view.default", "aten::lift_fresh.default"}
+# Nothing is computed when these are called alone.
+MOVED = COPIED | {"aten::detach.default", "aten::cat.default"}
 LOWERED = [name for name in NAMES if name in TABLE and name in set(_C.lowered_operators())]
 # Samples that are more of the same for kernels.
 MOST_SAMPLES = 60
@@ -43,7 +47,7 @@ def problem(name, sample):
     got = run(compiled, sample)
     if isinstance(got, Exception):
         return f"{show(sample)}: {type(got).__name__}: {str(got)[:300]}"
-    different = close(eager, got)
+    different = close(eager.contiguous(), got.contiguous()) if name in COPIED else close(eager, got)
     return f"{show(sample)}: {different}" if different else None
 
 
@@ -53,7 +57,7 @@ def test_values_equal_eager(name):
     wrong = [text for text in (problem(name, sample) for sample in samples_of(name)) if text]
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:5])
     views = all(isinstance(t, torch.Tensor) and t._is_view() for t in _first_results(name))
-    assert views or graphlift.counters()["kernels"] > before, "no kernel was made"
+    assert views or name in MOVED or graphlift.counters()["kernels"] > before, "no kernel was made"
 
 
 def _first_results(name):

@@ -208,13 +208,18 @@ void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const O
     Probe probe(recorder);
     handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, stack);
   } else {
-    ModeOff off;
     MetaCalls::instance().add(info.op.str());
-    handle.callBoxed(stack);
+    recorder.call_kernel_for_meta(handle, stack);
   }
 }
 
 }  // namespace
+
+void Recorder::call_kernel_for_meta(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  ModeOff off;
+  if (!unobserved_) return handle.callBoxed(stack);
+  unobserved_([&] { handle.callBoxed(stack); });
+}
 
 std::vector<std::string> meta_operators() { return MetaCalls::instance().names(); }
 
@@ -248,8 +253,7 @@ void Recorder::probe_call(const c10::OperatorHandle& handle, const OpInfo& info,
     return;
   }
   if (info.structured || info.decomposes) return call_on_meta(*this, handle, info, stack);
-  ModeOff off;
-  handle.callBoxed(stack);
+  call_kernel_for_meta(handle, stack);
 }
 
 }  // namespace graphlift::torch_layer

@@ -271,7 +271,8 @@ int CaptureSemantics::set_add(PyObject* set, PyObject* value) {
 }
 
 int CaptureSemantics::map_add(PyObject* dict, PyObject* key, PyObject* value) {
-  return dict_set(capture_, dict, key, value);
+  Ref plain = capture_.concrete(key);
+  return plain ? dict_set(capture_, dict, plain.get(), value) : -1;
 }
 
 Ref CaptureSemantics::list_to_tuple(PyObject* list) {

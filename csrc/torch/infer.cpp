@@ -198,7 +198,11 @@ class MetaCalls {
 // backends share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python
 // kernels for the meta device, slow to load and to run, are the last resort.
 void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
-  if (info.structured) {
+  // A library says what its operator gives by a kernel for meta; its other kernels may read data or have effects.
+  const bool own = info.op.str().substr(0, 6) != "aten::" && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
+  if (own) {
+    recorder.call_kernel_for_meta(handle, stack);
+  } else if (info.structured) {
     Probe probe(recorder);
     handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional, stack);
   } else if (info.composite_explicit) {

@@ -20,7 +20,8 @@ LAYERS = {
     "csrc/torch": "base ir ops guards autograd passes backend",
     "csrc/capture": "base cpython eval ir guards torch",
     "csrc/engine": LOWER + " torch capture backends/reference",
-    "csrc/python": LOWER + " torch capture engine backends/reference backends/codegen backends/cpu backends/native backends/foreign",
+    "csrc/python": LOWER
+    + " torch capture engine backends/reference backends/codegen backends/cpu backends/native backends/foreign",
     "backends/reference": "base ir ops backend torch",
     "backends/native": "base ir backend",
     "backends/codegen": "base ir ops",

@@ -65,7 +65,7 @@ bool is_identity_constant(PyObject* object) {
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
       type == &PyStaticMethod_Type || type == &PyClassMethod_Type)
     return true;
-  return is_cached_function(object) || torch_layer::is_singleton(object);
+  return PyContextVar_CheckExact(object) || is_cached_function(object) || torch_layer::is_singleton(object);
 }
 
 namespace {

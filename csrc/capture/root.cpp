@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -281,7 +282,11 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
   capture_.wrapped_function = request_.wrapped_function;
   capture_.tracer = torch_layer::Tracer::create(
       &capture_.shapes, [this](const char* kind, const std::string& detail) { break_here(capture_, kind, detail); },
-      [this] { return capture_.where(); });
+      [this] { return capture_.where(); },
+      [](const std::function<void()>& run) {
+        cpython::HookScope nobody(nullptr);
+        run();
+      });
   capture_.guards.add_global(torch_layer::ambient_check());
   CurrentCapture current(&capture_);
   NoCollector no_collector;

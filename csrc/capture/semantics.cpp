@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
+#include "capture/c_proxies.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/items.h"
@@ -245,6 +246,7 @@ Ref CaptureSemantics::iterate(PyObject* iterable) { return capture::iterate(capt
 Ref CaptureSemantics::next(PyObject* iterator) { return capture::next(capture_, iterator); }
 
 int CaptureSemantics::unpack(PyObject* iterable, int before, int after, bool star, Ref* out) {
+  if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_c_code(capture_, iterable);
   if (!seen) return -1;
   const int status = Semantics::unpack(seen.get(), before, after, star, out);
@@ -252,7 +254,8 @@ int CaptureSemantics::unpack(PyObject* iterable, int before, int after, bool sta
 }
 
 // A display or comprehension that was begun before the region: its container lies on the stack of the real frame. A
-// guard on what is in it would fail in each round, so the one instruction runs for real.
+// guard on what is in it would fail in each round. Appending and setting a key ask for none; else the one instruction
+// runs for real.
 bool CaptureSemantics::begun_outside(PyObject* container) {
   if (!capture_.is_outside(container)) return false;
   break_here(capture_, "filling", Py_TYPE(container)->tp_name);
@@ -260,7 +263,7 @@ bool CaptureSemantics::begun_outside(PyObject* container) {
 }
 
 int CaptureSemantics::list_append(PyObject* list, PyObject* value) {
-  return begun_outside(list) ? -1 : Semantics::list_append(list, value);
+  return capture::list_append(capture_, list, value);
 }
 
 int CaptureSemantics::set_add(PyObject* set, PyObject* value) {
@@ -268,7 +271,8 @@ int CaptureSemantics::set_add(PyObject* set, PyObject* value) {
 }
 
 int CaptureSemantics::map_add(PyObject* dict, PyObject* key, PyObject* value) {
-  return begun_outside(dict) ? -1 : Semantics::map_add(dict, key, value);
+  Ref plain = capture_.concrete(key);
+  return plain ? dict_set(capture_, dict, plain.get(), value) : -1;
 }
 
 Ref CaptureSemantics::list_to_tuple(PyObject* list) {
@@ -278,6 +282,7 @@ Ref CaptureSemantics::list_to_tuple(PyObject* list) {
 
 int CaptureSemantics::list_extend(PyObject* list, PyObject* iterable) {
   if (begun_outside(list)) return -1;
+  if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_c_code(capture_, iterable);
   const int status = seen ? Semantics::list_extend(list, seen.get()) : -1;
   return capture_.pending ? -1 : status;
@@ -285,6 +290,7 @@ int CaptureSemantics::list_extend(PyObject* list, PyObject* iterable) {
 
 int CaptureSemantics::set_update(PyObject* set, PyObject* iterable) {
   if (begun_outside(set)) return -1;
+  if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_plain_c_code(capture_, iterable);
   const int status = seen ? Semantics::set_update(set, seen.get()) : -1;
   return capture_.pending ? -1 : status;

@@ -162,6 +162,11 @@ bool effects_of(Builder& builder, const Outside& outside) {
   const int target = builder.node_of(object);
   if (target < 0 || !field_effects(builder, outside, target)) return false;
   if (outside.overlay && !overlay_effects(builder, outside, target)) return false;
+  if (outside.tail) {
+    const auto count = static_cast<size_t>(PyList_GET_SIZE(outside.tail.get()));
+    const int tail = add_container(builder, NodeKind::List, {&PyList_GET_ITEM(outside.tail.get(), 0), count});
+    return tail >= 0 && emit(builder, EffectKind::ExtendList, {target, tail});
+  }
   if (!outside.shadow) return true;
   if (PyList_Check(object)) return list_effects(builder, outside, target);
   if (PyDict_Check(object)) return dict_effects(builder, outside, target);

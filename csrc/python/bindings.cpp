@@ -9,6 +9,7 @@
 #include "capture/root.h"
 #include "engine/compiled_function.h"
 #include "engine/report.h"
+#include "torch/tracer.h"
 
 namespace py = pybind11;
 using namespace graphlift;
@@ -83,6 +84,7 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("graph_count", [] { return engine::counters().graphs; });
   m.def("counters", all_counters);
+  m.def("meta_operators", torch_layer::meta_operators);
   m.def("set_log_sink", [](py::handle emit) { set_log_emitter(emit.is_none() ? nullptr : emit.ptr()); });
   m.def("set_logs", [](const std::string& setting) {
     reset_logs();

@@ -32,6 +32,8 @@ bool is_plain_tensor_class(
 using OnBreak = std::function<void(const char* kind, const std::string& detail)>;
 // The user's source line that is being evaluated.
 using WhereNow = std::function<ir::SourceLine()>;
+// Runs its argument so that Python code in it is not captured: kernels of torch's own that the program did not call.
+using Unobserved = std::function<void(const std::function<void()>&)>;
 using LineText = std::function<std::string(const ir::SourceLine&)>;
 
 enum class Aliasing : uint8_t {
@@ -82,7 +84,8 @@ struct Traced {
 
 class Tracer {
  public:
-  static std::unique_ptr<Tracer> create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where);
+  static std::unique_ptr<Tracer> create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where,
+                                        Unobserved unobserved = {});
   virtual ~Tracer() = default;
 
   // --- inputs --------------------------------------------------------------------------------------------------------

@@ -367,3 +367,18 @@ def test_an_image_library_in_the_middle():
 
     counts = check(blur, lambda: (torch.linspace(0, 1, 16).reshape(4, 4),))
     assert counts["graphs"] >= 2 and counts["graph_breaks"] >= 2
+
+
+def test_an_imported_module_is_no_part_of_the_program(tmp_path, monkeypatch):
+    (tmp_path / "imported_inside.py").write_text(
+        "import graphlift\n\ndef count(n):\n    return [graphlift.is_compiling() for _ in range(n)]\n\nSEEN = count(2)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def f(x):
+        import imported_inside
+
+        return x * len(imported_inside.SEEN)
+
+    counts = check(f, lambda: (torch.ones(1),), graphs=1)
+    assert counts["regions"] <= 3 and not any("count" in reason for reason in counts["graph_break"])

@@ -30,7 +30,7 @@ def living():
     """Tensors and other objects that are alive, by number, and the bytes of the tensors."""
     gc.collect()
     objects = gc.get_objects()
-    tensors = [item for item in objects if type(item) in (torch.Tensor, nn.Parameter)]
+    tensors = [item for item in objects if type(item) in (torch.Tensor, nn.Parameter) and item.layout is torch.strided]
     return len(tensors), sum(tensor.untyped_storage().nbytes() for tensor in tensors), len(objects)
 
 

@@ -20,10 +20,11 @@ LAYERS = {
     "csrc/torch": "base ir ops guards autograd passes backend",
     "csrc/capture": "base cpython eval ir guards torch",
     "csrc/engine": LOWER + " torch capture backends/reference",
-    "csrc/python": LOWER + " torch capture engine backends/reference backends/cpu backends/native",
+    "csrc/python": LOWER + " torch capture engine backends/reference backends/codegen backends/cpu backends/cuda backends/native",
     "backends/reference": "base ir ops backend torch",
     "backends/native": "base ir backend",
     "backends/codegen": "base ir ops",
+    "backends/cuda": "base ir ops backend torch backends/codegen backends/reference",
     "backends/cpu": "base ir ops backend torch backends/codegen backends/reference",
 }
 # Folders whose files may include torch's own headers, directly or through another header.

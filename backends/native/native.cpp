@@ -10,7 +10,7 @@ namespace graphlift::native {
 namespace {
 
 // First come, first asked.
-constexpr const char* kBackends[] = {"cpu", "reference"};
+constexpr const char* kBackends[] = {"cpu", "cuda", "reference"};
 
 bool supports_all(const backend::Backend& backend, const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes())

@@ -3,6 +3,7 @@
 
 #include "backends/codegen/lower_rule.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cuda/cuda.h"
 #include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
 #include "backends/reference/reference.h"
@@ -24,6 +25,7 @@ void bind_backends(py::module_& m) {
 void register_backends() {
   reference::register_reference_backend();
   cpu::register_cpu_backend();
+  cuda::register_cuda_backend();
   native::register_native_backend();
 }
 

@@ -102,6 +102,7 @@ PYBIND11_MODULE(graphlift_runtime, module) {
   using namespace graphlift;
   using torch_layer::Runner;
   reference::register_reference_backend();
+  torch_layer::bind_cuda(module);
   py::register_exception<InternalError>(module, "InternalError");
   py::class_<Runner>(module, "Runner")
       .def("__call__", &Runner::run, py::arg("inputs"), py::arg("symbols") = std::vector<int64_t>())

@@ -24,4 +24,8 @@ struct Runner {
 Runner record(const pybind11::function& function, const pybind11::list& inputs,
               const std::vector<std::vector<int>>& symbolic, const std::string& backend);
 
+// Kernels for GPUs where there is none: as texts, and as the backend "cuda_on_cpu", which has tensors of the CPU and
+// whatever driver the process finds.
+void bind_cuda(pybind11::module_& module);
+
 }  // namespace graphlift::torch_layer

@@ -21,10 +21,11 @@ LAYERS = {
     "csrc/capture": "base cpython eval ir guards torch",
     "csrc/engine": LOWER + " torch capture backends/reference",
     "csrc/python": LOWER
-    + " torch capture engine backends/reference backends/codegen backends/cpu backends/native backends/foreign",
+    + " torch capture engine backends/reference backends/codegen backends/cpu backends/cuda backends/native backends/foreign",
     "backends/reference": "base ir ops backend torch",
     "backends/native": "base ir backend",
     "backends/codegen": "base ir ops",
+    "backends/cuda": "base ir ops backend torch backends/codegen backends/reference",
     "backends/cpu": "base ir ops backend torch backends/codegen backends/reference",
     "backends/foreign": "base cpython ir backend torch",
 }

@@ -1,0 +1,123 @@
+// Owns: the cuda backend's entry in the registry, and what it does with a graph.
+#include <ATen/Context.h>
+
+#include <mutex>
+
+#include "backends/codegen/fuse.h"
+#include "backends/cuda/compiled_kernel.h"
+#include "backends/cuda/cuda.h"
+#include "backends/cuda/driver.h"
+#include "backends/cuda/kernel_call.h"
+#include "backends/cuda/nvrtc.h"
+#include "backends/reference/program.h"
+#include "base/log.h"
+
+namespace graphlift::cuda {
+namespace {
+
+constexpr int8_t kCuda = 1;
+
+size_t index_of(const ir::Node& node) { return static_cast<size_t>(node.args[0].sym()->constant()); }
+
+codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type) {
+  codegen::FuseOptions options;
+  options.lower.device_type = device_type;
+  return codegen::fuse(graph, options);
+}
+
+// Per buffer of a kernel: a number of the CPU, which is passed as it is.
+std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& node, int8_t device_type) {
+  std::vector<bool> values;
+  for (const ir::Arg& input : *node.args[1].list())
+    values.push_back(graph.graph->type(*input.value()).device.type != device_type);
+  values.resize(graph.kernels[index_of(node)].buffers.size(), false);
+  return values;
+}
+
+class Cuda final : public backend::Backend {
+ public:
+  Cuda(std::string name, int8_t device_type) : name_(std::move(name)), device_type_(device_type) {}
+
+  std::string name() const override { return name_; }
+  // Numbers of the CPU, and copies to it, are part of programs of a GPU.
+  bool supports(ir::Device device) const override { return device.type == device_type_ || device.is_cpu(); }
+
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
+                                                  const std::vector<at::Tensor>& constants) const override {
+    const codegen::FusedGraph parts = fused(graph, device_type_);
+    const int device = device_of(*parts.graph);
+    if (device < 0) return std::make_unique<reference::Program>(graph, constants);
+    if (const std::string refusal = refusal_of(device); !refusal.empty()) {
+      log(Artifact::PerfHints, "no kernels are made for the GPU, torch's own run: " + refusal);
+      return std::make_unique<reference::Program>(graph, constants);
+    }
+    if (device_type_ == kCuda) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+    const DeviceFacts& facts = device_facts(device);
+    KernelBatch batch({facts.architecture, facts.processors});
+    std::vector<std::shared_ptr<const CompiledKernel>> kernels(parts.kernels.size());
+    for (const ir::Node& node : parts.graph->nodes())
+      if (is_kernel(node))
+        kernels[index_of(node)] = batch.add(parts.kernels[index_of(node)], by_value(parts, node, device_type_));
+    batch.compile();
+    auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
+      return is_kernel(node) ? make_kernel_call(node, kernels[index_of(node)]) : nullptr;
+    };
+    return std::make_unique<reference::Program>(*parts.graph, constants, native);
+  }
+
+  std::string fingerprint() const override { return name_; }
+
+ private:
+  static bool is_kernel(const ir::Node& node) {
+    return node.kind == ir::NodeKind::Call && node.op == codegen::kernel_op();
+  }
+
+  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there are no kernels.
+  static int device_of(const ir::Graph& graph) {
+    for (const ir::Node& node : graph.nodes())
+      if (is_kernel(node)) return std::max<int>(0, node.outputs[0]->device.index);
+    return -1;
+  }
+
+  static std::string refusal_of(int device) {
+    if (!device_facts(device).refusal.empty()) return device_facts(device).refusal;
+    return nvrtc_refusal();
+  }
+
+  std::string name_;
+  int8_t device_type_;
+};
+
+}  // namespace
+
+std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type) {
+  return std::make_unique<Cuda>(name, device_type);
+}
+
+void register_cuda_backend() {
+  static std::once_flag once;
+  std::call_once(once, [] { backend::register_backend(make_cuda_backend("cuda", kCuda)); });
+}
+
+std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture) {
+  const codegen::FusedGraph parts = fused(graph, device_type);
+  std::vector<std::string> texts;
+  Target target;
+  target.architecture = architecture;
+  for (const ir::Node& node : parts.graph->nodes()) {
+    if (node.kind != ir::NodeKind::Call || node.op != codegen::kernel_op()) continue;
+    const codegen::Kernel& kernel = parts.kernels[index_of(node)];
+    for (const Variant variant : {Variant{true, false}, Variant{false, true}})
+      texts.push_back(
+          emit_kernel(kernel, schedule_kernel(kernel, target, variant), by_value(parts, node, device_type)).text);
+  }
+  return texts;
+}
+
+std::string compile_refusal() { return nvrtc_refusal(); }
+
+std::vector<std::string> compile_texts(const std::vector<std::string>& texts, int architecture) {
+  return compiled_code(texts, architecture);
+}
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,23 @@
+// Owns: the backend "cuda": fused kernels in CUDA C++, torch's kernels for the rest. Must not: include torch headers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backend/backend.h"
+
+namespace graphlift::cuda {
+
+void register_cuda_backend();  // once; later calls do nothing
+
+// For tests: the same backend for tensors of another kind of device, under another name; kernels run where the driver
+// that is found says.
+std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type);
+
+// For tests: the programs of a graph's kernels for a GPU, and whether NVRTC takes them (with the GIL).
+std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture);
+std::string compile_refusal();  // empty: there is an NVRTC
+std::vector<std::string> compile_texts(const std::vector<std::string>& texts, int architecture);  // their code
+
+}  // namespace graphlift::cuda

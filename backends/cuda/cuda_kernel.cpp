@@ -1,0 +1,300 @@
+// Owns: see cuda_kernel.h. A thread finds its row or columns, computes their values, then per phase one loop along the
+// reduced axes whose results the threads of a row join. With splits each phase is a launch: it begins by joining what
+// the launches before left in the workspace.
+#include "backends/cuda/cuda_kernel.h"
+
+#include <algorithm>
+
+#include "backends/cuda/cuda_expression.h"
+#include "backends/cuda/cuda_prelude.h"
+#include "backends/cuda/cuda_values.h"
+#include "base/error.h"
+
+namespace graphlift::cuda {
+namespace {
+
+using codegen::Kernel;
+using codegen::ScalarNode;
+using ir::Sym;
+using Kind = ScalarNode::Kind;
+
+constexpr int kSlotBytes = 8;  // of the workspace, per partial result
+
+std::string str(int64_t value) { return std::to_string(value); }
+
+class KernelEmitter {
+ public:
+  KernelEmitter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
+      : kernel_(kernel), schedule_(schedule), by_value_(by_value), values_(kernel, schedule, by_value) {}
+
+  KernelSource run() {
+    const bool split = schedule_.splits > 1;
+    if (!split) {
+      emit_function(-1);
+    } else {
+      for (int phase = 0; phase < schedule_.phases; ++phase) emit_function(phase);
+      if (stores_rows(schedule_.phases)) emit_function(schedule_.phases);
+    }
+    result_.numbers = values_.numbers();
+    result_.alignment = values_.alignment();
+    result_.wide = schedule_.wide;
+    result_.has_workspace = split;
+    if (split)
+      result_.workspace = rows() * (int64_t{kSlotBytes} * schedule_.splits * static_cast<int64_t>(slots_.size()));
+    std::string text = schedule_.wide ? "typedef long long idx;\ntypedef unsigned long long uidx;\n"
+                                      : "typedef int idx;\ntypedef unsigned uidx;\n";
+    text += cuda_prelude();
+    for (size_t i = 0; i < bodies_.size(); ++i) text += signature(result_.launches[i]) + bodies_[i] + "}\n";
+    result_.text = std::move(text);
+    return std::move(result_);
+  }
+
+ private:
+  // --- the program ---------------------------------------------------------------------------------------------------
+  std::string signature(const KernelLaunch& launch) const {
+    std::string parameters;
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      const auto& buffer = kernel_.buffers[i];
+      const std::string type = memory_name(buffer.dtype), name = "b" + str(static_cast<int64_t>(i));
+      parameters += i ? ", " : "";
+      if (by_value_[i])
+        parameters += type + " " + name;
+      else
+        parameters += (buffer.written ? "" : "const ") + type + "* __restrict__ " + name;
+    }
+    for (size_t i = 0; i < result_.numbers.size(); ++i) parameters += ", idx n" + str(static_cast<int64_t>(i));
+    if (schedule_.splits > 1) parameters += ", unsigned char* work";
+    return "extern \"C\" __global__ void __launch_bounds__(" + str(launch.threads) + ") " + launch.name + "(" +
+           parameters + ") {\n";
+  }
+
+  // `launch`: the phase that is run, with splits; -1: all of them.
+  void emit_function(int launch) {
+    launch_ = launch;
+    values_.begin();
+    emit_place();
+    for (int phase = 0; phase <= schedule_.phases; ++phase) {
+      values_.row_values(phase, launch < 0 || launch == phase, store_guard());
+      if (phase == schedule_.phases) break;
+      if (launch >= 0 && phase < launch)
+        join_partials(phase);
+      else
+        emit_phase(phase);
+      if (phase == launch) break;
+    }
+    const bool loops = launch < schedule_.phases;
+    result_.launches.push_back({"kernel" + str(static_cast<int64_t>(bodies_.size())), blocks(),
+                                launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads});
+    bodies_.push_back(values_.take());
+  }
+
+  bool stores_rows(int phase) const {
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const auto& store) {
+      return !varies(kernel_, store.index) && schedule_.phase[static_cast<size_t>(store.value)] == phase;
+    });
+  }
+
+  // --- where a thread is ---------------------------------------------------------------------------------------------
+  bool is_rows() const { return schedule_.shape == Shape::Rows; }
+  int lines() const { return schedule_.threads / schedule_.across; }  // threads over the rows of a column
+  Sym rows() const { return product(kernel_, schedule_.kept); }
+
+  // Rows, or vectors of columns or elements.
+  Sym places() const {
+    if (is_rows()) return rows();
+    return schedule_.ragged ? ceildiv(rows(), schedule_.lanes) : floordiv(rows(), schedule_.lanes);
+  }
+  int places_per_block() const {
+    if (schedule_.shape == Shape::Elements) return schedule_.threads;
+    return is_rows() ? schedule_.rows_per_block() : schedule_.across;
+  }
+  Sym blocks() const { return ceildiv(places(), places_per_block()); }
+  bool is_exact() const { return places().is_constant() && places().constant() % places_per_block() == 0; }
+  Sym steps() const {
+    const Sym elements = product(kernel_, schedule_.inner);
+    return is_rows() ? floordiv(elements, schedule_.lanes) : elements;
+  }
+
+  void line(const std::string& text) { values_.line(text); }
+
+  void emit_place() {
+    const int own = places_per_block();
+    std::string place = "(idx)blockIdx.x";
+    if (own > 1) place += " * " + str(own);
+    if (schedule_.shape == Shape::Elements)
+      place += " + (idx)threadIdx.x";
+    else if (is_rows() && own > 1)
+      place += " + (idx)threadIdx.x / " + str(schedule_.across);
+    else if (!is_rows())
+      place += " + (idx)threadIdx.x % " + str(schedule_.across);
+    line("const idx place = " + place + ";");
+    if (schedule_.shape == Shape::Elements) {
+      if (!is_exact()) line("if (place >= " + values_.number(places()) + ") return;");
+    } else {
+      line("const bool active = " + (is_exact() ? "true" : "place < " + values_.number(places())) + ";");
+      if (is_rows())
+        line("const idx lane = (idx)threadIdx.x % " + str(schedule_.across) + ";");
+      else
+        line("const idx line = (idx)threadIdx.x / " + str(schedule_.across) + ";");
+    }
+    values_.indices("place", schedule_.kept);
+    if (schedule_.ragged)
+      line("const int count = (int)(" + values_.number(rows()) + " - place * " + str(schedule_.lanes) + ");");
+  }
+
+  // Which threads write the values of a row.
+  std::string store_guard() const {
+    if (!schedule_.reduces()) return "";
+    std::string guard = "active";
+    if (is_rows() ? schedule_.across > 1 : lines() > 1) guard += is_rows() ? " && lane == 0" : " && line == 0";
+    if (launch_ >= 0 && launch_ < schedule_.phases) guard += " && blockIdx.y == 0";
+    return guard;
+  }
+
+  // --- phases --------------------------------------------------------------------------------------------------------
+  std::vector<int> reductions(int phase) const {
+    std::vector<int> found;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (kernel_.nodes[i].kind == Kind::Reduce && schedule_.phase[i] == phase + 1 &&
+          values_.is_live(static_cast<int>(i)))
+        found.push_back(static_cast<int>(i));
+    return found;
+  }
+
+  const ScalarNode& node(int i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+
+  void declare(int reduction) {
+    const std::string type = compute_name(node(reduction).type), name = "r" + str(reduction);
+    const std::string identity = identity_text(node(reduction).reduce, node(reduction).type);
+    if (values_.row_lanes() == 1) return line(type + " " + name + " = " + identity + ";");
+    line(type + " " + name + "[" + str(values_.row_lanes()) + "];");
+    line("#pragma unroll");
+    line("for (int j = 0; j < " + str(values_.row_lanes()) + "; ++j) " + name + "[j] = " + identity + ";");
+  }
+
+  void emit_phase(int phase) {
+    const std::vector<int> reduced = reductions(phase);
+    if (reduced.empty() && !values_.stores_elements(phase)) return;
+    for (const int reduction : reduced) declare(reduction);
+    values_.declare_kept(phase);
+    open_loop();
+    values_.element_values(phase, reduced);
+    close_loop();
+    for (const int reduction : reduced) join(reduction);
+    if (launch_ < 0) return;
+    for (const int reduction : reduced) leave_partial(reduction);
+  }
+
+  void open_loop() {
+    const std::string all = values_.number(steps());
+    std::string from = is_rows() ? "lane" : "line";
+    const std::string step = str(is_rows() ? schedule_.across : lines());
+    nested_ = 1;
+    if (schedule_.steps > 0) {
+      line("#pragma unroll");
+      line("for (int s = 0; s < " + str(schedule_.steps) + "; ++s) {");
+      line("const idx r = lane + s * " + step + ";");
+      const bool whole = steps().is_constant() && steps().constant() == int64_t{schedule_.steps} * schedule_.across;
+      if (!whole || !is_exact()) {
+        const std::string within = whole ? "" : "r < " + all;
+        line("if (" + (is_exact() ? within : whole ? "active" : "active && " + within) + ") {");
+        ++nested_;
+      }
+    } else {
+      std::string end = all;
+      line("{");
+      if (schedule_.splits > 1) {
+        line("const idx part = (" + all + " + " + str(schedule_.splits - 1) + ") / " + str(schedule_.splits) + ";");
+        line("const idx first = (idx)blockIdx.y * part;");
+        from = "first + " + from;
+        end = "first + part < " + all + " ? first + part : " + all;
+      }
+      line("const idx end = active ? " + (schedule_.splits > 1 ? "(" + end + ")" : end) + " : 0;");
+      line(is_rows() ? "#pragma unroll 2" : "#pragma unroll 4");
+      line("for (idx r = " + from + "; r < end; r += " + step + ") {");
+      ++nested_;
+    }
+    values_.indices("r", schedule_.inner);
+  }
+
+  void close_loop() {
+    for (; nested_ > 0; --nested_) line("}");
+  }
+
+  // The threads of a row or column each get the joined value.
+  void join(int reduction) {
+    const std::string name = "r" + str(reduction), type = compute_name(node(reduction).type);
+    const std::string how = combine_name(node(reduction).reduce);
+    if (!is_rows()) {
+      if (lines() == 1) return;
+      values_.need_room(schedule_.threads * schedule_.lanes * ir::bytes(node(reduction).type));
+      return line("gl_down_columns<" + how + ", " + str(schedule_.across) + ", " + str(schedule_.threads) + ", " +
+                  str(schedule_.lanes) + ">(" + (schedule_.lanes == 1 ? "&" : "") + name + ", (" + type + "*)room);");
+    }
+    if (schedule_.across == 1) return;
+    if (schedule_.across <= 32 && schedule_.across < schedule_.threads)
+      return line(name + " = gl_across<" + how + ", " + str(schedule_.across) + ">(" + name + ");");
+    line("__shared__ " + type + " room" + str(reduction) + "[32];");
+    line(name + " = gl_block<" + how + ", " + str(schedule_.threads) + ">(" + name + ", " +
+         identity_text(node(reduction).reduce, node(reduction).type) + ", room" + str(reduction) + ");");
+  }
+
+  // --- partial results -----------------------------------------------------------------------------------------------
+  std::string slot(int reduction) {
+    auto found = std::find(slots_.begin(), slots_.end(), reduction);
+    if (found == slots_.end()) found = slots_.insert(slots_.end(), reduction);
+    const std::string type = compute_name(node(reduction).type);
+    const std::string all = values_.number(rows());
+    return "((" + type + "*)(work + (long long)" + all + " * " +
+           str(int64_t{kSlotBytes} * schedule_.splits * (found - slots_.begin())) + "))";
+  }
+
+  // The workspace holds a value per split and row, rows next to each other.
+  void leave_partial(int reduction) {
+    const std::string to = slot(reduction) + "[(idx)blockIdx.y * " + values_.number(rows()) + " + ";
+    const std::string guard = is_rows() ? "active && lane == 0" : "active && line == 0";
+    if (values_.row_lanes() == 1) return line("if (" + guard + ") " + to + "place] = r" + str(reduction) + ";");
+    line("if (" + guard + ")");
+    line("#pragma unroll");
+    line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + to + "place * " + str(schedule_.lanes) +
+         " + j] = r" + str(reduction) + "[j];");
+  }
+
+  void join_partials(int phase) {
+    const std::string all = values_.number(rows());
+    for (const int reduction : reductions(phase)) {
+      declare(reduction);
+      const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
+      const std::string from = slot(reduction);
+      line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; active && part < " +
+           str(schedule_.splits) + "; part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
+      if (values_.row_lanes() == 1) {
+        line(name + " = " + how + "::of(" + name + ", " + from + "[part * " + all + " + place]);");
+      } else {
+        line("#pragma unroll");
+        line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + name + "[j] = " + how + "::of(" + name +
+             "[j], " + from + "[part * " + all + " + place * " + str(schedule_.lanes) + " + j]);");
+      }
+      line("}");
+      join(reduction);
+    }
+  }
+
+  const Kernel& kernel_;
+  const Schedule& schedule_;
+  const std::vector<bool>& by_value_;
+  ValueWriter values_;
+  KernelSource result_;
+  std::vector<std::string> bodies_;
+  std::vector<int> slots_;  // reductions with partial results
+  int launch_ = -1;
+  int nested_ = 0;
+};
+
+}  // namespace
+
+KernelSource emit_kernel(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value) {
+  return KernelEmitter(kernel, schedule, by_value).run();
+}
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,31 @@
+// Owns: a kernel as a CUDA C++ program. Must not: choose a schedule, or compile.
+#pragma once
+
+#include "backends/cuda/schedule.h"
+
+namespace graphlift::cuda {
+
+// One launch of a kernel; all launches have the same parameters.
+struct KernelLaunch {
+  std::string name;
+  ir::Sym blocks;  // gridDim.x
+  int splits;      // gridDim.y
+  int threads;
+};
+
+// Parameters: the buffers (a pointer, or the value itself), the numbers as int (long long when `wide`), and, when there
+// is a workspace, a pointer to it.
+struct KernelSource {
+  std::string text;
+  std::vector<ir::Sym> numbers;
+  std::vector<KernelLaunch> launches;
+  bool has_workspace = false;
+  ir::Sym workspace = 0;       // bytes
+  std::vector<int> alignment;  // per buffer: what its first byte's address has to be a multiple of
+  bool wide = false;
+};
+
+// `by_value`: per buffer, whether it is a number that comes as a parameter.
+KernelSource emit_kernel(const codegen::Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value);
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,125 @@
+// Owns: see cuda_prelude.h.
+#include "backends/cuda/cuda_prelude.h"
+
+namespace graphlift::cuda {
+namespace {
+
+// GL_CONVERSIONS: a compiler for another machine brings its own.
+constexpr std::string_view kPrelude = R"cuda(
+struct gl_bf16 { unsigned short bits; };
+struct gl_f16 { unsigned short bits; };
+struct gl_bool { unsigned char bits; };
+#ifndef GL_CONVERSIONS
+__device__ inline gl_bf16 gl_to_bf16(float x) {
+  gl_bf16 r;
+#if __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+#else
+  const unsigned raw = __float_as_uint(x);
+  r.bits = x != x ? 0x7fc0 : (raw + 0x7fff + ((raw >> 16) & 1)) >> 16;
+#endif
+  return r;
+}
+__device__ inline gl_f16 gl_to_f16(float x) {
+  gl_f16 r;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+  return r;
+}
+__device__ inline float gl_from_f16(gl_f16 x) {
+  float r;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
+  return r;
+}
+#endif
+__device__ inline float gl_up(gl_bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+__device__ inline float gl_up(gl_f16 x) { return gl_from_f16(x); }
+__device__ inline bool gl_up(gl_bool x) { return x.bits != 0; }
+template <class T> __device__ inline T gl_up(T x) { return x; }
+template <class T> struct gl_down { static __device__ inline T of(T x) { return x; } };
+template <> struct gl_down<gl_bf16> { static __device__ inline gl_bf16 of(float x) { return gl_to_bf16(x); } };
+template <> struct gl_down<gl_f16> { static __device__ inline gl_f16 of(float x) { return gl_to_f16(x); } };
+template <> struct gl_down<gl_bool> {
+  static __device__ inline gl_bool of(bool x) { gl_bool r; r.bits = x; return r; }
+};
+
+template <int n, class T> struct gl_vector {
+  static constexpr int bytes = n * (int)sizeof(T) < 16 ? n * (int)sizeof(T) : 16;
+  static constexpr int items = bytes / (int)sizeof(T);
+  struct alignas(bytes) Pack { T item[items]; };
+};
+template <int n, class T, class C> __device__ inline void gl_load(const T* from, C* to) {
+  using V = gl_vector<n, T>;
+#pragma unroll
+  for (int k = 0; k < n / V::items; ++k) {
+    const typename V::Pack pack = ((const typename V::Pack*)from)[k];
+#pragma unroll
+    for (int j = 0; j < V::items; ++j) to[k * V::items + j] = gl_up(pack.item[j]);
+  }
+}
+template <int n, class T, class C> __device__ inline void gl_store(T* to, const C* from) {
+  using V = gl_vector<n, T>;
+#pragma unroll
+  for (int k = 0; k < n / V::items; ++k) {
+    typename V::Pack pack;
+#pragma unroll
+    for (int j = 0; j < V::items; ++j) pack.item[j] = gl_down<T>::of(from[k * V::items + j]);
+    ((typename V::Pack*)to)[k] = pack;
+  }
+}
+
+template <class T> __device__ inline T gl_least(T a, T b) { return a < b || a != a ? a : b; }
+template <class T> __device__ inline T gl_most(T a, T b) { return a > b || a != a ? a : b; }
+template <class T> __device__ inline T gl_power(T base, T exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) ? -1 : 1) : 0;
+  unsigned long long result = 1, square = (unsigned long long)base;
+  for (unsigned long long left = (unsigned long long)exponent; left; left >>= 1, square *= square)
+    if (left & 1) result *= square;
+  return (T)result;
+}
+struct gl_sum { template <class T> static __device__ inline T of(T a, T b) { return a + b; } };
+struct gl_prod { template <class T> static __device__ inline T of(T a, T b) { return a * b; } };
+struct gl_min { template <class T> static __device__ inline T of(T a, T b) { return gl_least(a, b); } };
+struct gl_max { template <class T> static __device__ inline T of(T a, T b) { return gl_most(a, b); } };
+struct gl_any { template <class T> static __device__ inline T of(T a, T b) { return a || b; } };
+struct gl_all { template <class T> static __device__ inline T of(T a, T b) { return a && b; } };
+
+__device__ inline float gl_other(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+__device__ inline double gl_other(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+__device__ inline long long gl_other(long long x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+template <class T> __device__ inline T gl_other(T x, int mask) { return (T)__shfl_xor_sync(0xffffffffu, (int)x, mask); }
+
+// Joins the values of `across` neighbouring threads; each gets the result.
+template <class Op, int across, class T> __device__ inline T gl_across(T x) {
+#pragma unroll
+  for (int mask = across / 2; mask > 0; mask /= 2) x = Op::of(x, gl_other(x, mask));
+  return x;
+}
+// Joins the values of all threads of a block. `room`: a value per warp, used by nobody since the last barrier.
+template <class Op, int threads, class T> __device__ inline T gl_block(T x, T identity, T* room) {
+  x = gl_across<Op, 32>(x);
+  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = threadIdx.x % 32 < threads / 32 ? room[threadIdx.x % 32] : identity;
+  return gl_across<Op, 32>(x);
+}
+// Joins the values of threads `across` apart, lane by lane. `room`: a value per thread and lane.
+template <class Op, int across, int threads, int lanes, class T> __device__ inline void gl_down_columns(T* x, T* room) {
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < lanes; ++j) room[j * threads + threadIdx.x] = x[j];
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < lanes; ++j) {
+    T sum = room[j * threads + threadIdx.x % across];
+    for (int line = 1; line < threads / across; ++line)
+      sum = Op::of(sum, room[j * threads + line * across + threadIdx.x % across]);
+    x[j] = sum;
+  }
+}
+)cuda";
+
+}  // namespace
+
+std::string_view cuda_prelude() { return kPrelude; }
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,363 @@
+// Owns: see cuda_values.h. Names: x<i> loads, v<i> primitives, r<i> reductions, k<i> values kept in registers, y<i>
+// what store i writes; a<i> indices of axes, j the lane, s the step.
+#include "backends/cuda/cuda_values.h"
+
+#include <algorithm>
+
+#include "backends/cuda/cuda_expression.h"
+#include "base/error.h"
+
+namespace graphlift::cuda {
+namespace {
+
+using codegen::Affine;
+using codegen::Kernel;
+using codegen::ScalarNode;
+using ir::Sym;
+using Kind = ScalarNode::Kind;
+
+constexpr int kKeptRegisters = 64;
+
+std::string str(int64_t value) { return std::to_string(value); }
+bool is_constant(const Sym& value, int64_t number) { return value.is_constant() && value.constant() == number; }
+
+}  // namespace
+
+ValueWriter::ValueWriter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
+    : kernel_(kernel), schedule_(schedule), by_value_(by_value) {
+  find_live();
+  find_escaping();
+  if (schedule.keeps) find_kept();
+}
+
+void ValueWriter::begin() {
+  text_.clear();
+  depth_ = "  ";
+  room_ = 0;
+  uniform_.clear();
+}
+
+std::string ValueWriter::take() {
+  const std::string room = room_ ? "  alignas(16) __shared__ unsigned char room[" + str(room_) + "];\n" : "";
+  return room + text_;
+}
+
+void ValueWriter::line(const std::string& text) {
+  if (text[0] == '}') depth_.resize(depth_.size() - 2);
+  text_ += (text[0] == '#' ? "" : depth_) + text + "\n";
+  if (text.back() == '{') depth_ += "  ";
+}
+
+// --- what is needed when ---------------------------------------------------------------------------------------------
+void ValueWriter::find_live() {
+  live_.assign(kernel_.nodes.size(), false);
+  for (const auto& store : kernel_.stores) live_[static_cast<size_t>(store.value)] = true;
+  for (size_t i = kernel_.nodes.size(); i-- > 0;)
+    if (live_[i])
+      for (const int arg : kernel_.nodes[i].args) live_[static_cast<size_t>(arg)] = true;
+}
+
+void ValueWriter::find_escaping() {
+  escapes_.assign(kernel_.nodes.size(), false);
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
+    const int user = static_cast<int>(i);
+    for (const int arg : node(user).args)
+      if (!is_inner(arg) && (is_inner(user) || node(user).kind == Kind::Reduce || phase(user) != phase(arg)))
+        escapes_[static_cast<size_t>(arg)] = true;
+  }
+  for (const auto& store : kernel_.stores)
+    if (varies(kernel_, store.index)) escapes_[static_cast<size_t>(store.value)] = true;
+}
+
+bool ValueWriter::is_at_hand(int i, int phase) const {
+  const auto found = kept_.find(i);
+  return found != kept_.end() && found->second < phase;
+}
+
+void ValueWriter::need(int i, int phase, bool without_kept, std::set<int>* found) const {
+  if (!is_inner(i) || (without_kept && is_at_hand(i, phase)) || !found->insert(i).second) return;
+  for (const int arg : node(i).args) need(arg, phase, without_kept, found);
+}
+
+// The element values of a phase.
+std::set<int> ValueWriter::needed(int at, bool without_kept) const {
+  std::set<int> found;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+    if (kernel_.nodes[i].kind == Kind::Reduce && live_[i] && schedule_.phase[i] == at + 1)
+      need(kernel_.nodes[i].args[0], at, without_kept, &found);
+  for (const auto& store : kernel_.stores)
+    if (varies(kernel_, store.index) && phase(store.value) == at) need(store.value, at, without_kept, &found);
+  return found;
+}
+
+// Loads first, then what is dear to compute again.
+void ValueWriter::find_kept() {
+  std::map<int, int> first, uses;
+  for (int at = 0; at < schedule_.phases; ++at)
+    for (const int i : needed(at, false)) first.emplace(i, at), ++uses[i];
+  int left = kKeptRegisters / std::max(1, schedule_.steps * schedule_.lanes);
+  for (const bool loads : {true, false}) {
+    for (const auto& [i, count] : uses) {
+      const bool load = node(i).kind == Kind::Load && !is_constant(lane_stride(node(i).index), 0);
+      const bool dear = node(i).kind == Kind::Prim && codegen::row(node(i).prim).cost == codegen::PrimCost::Costly;
+      if (count < 2 || (loads ? !load : !dear)) continue;
+      const int registers = std::max(1, ir::bytes(node(i).type) / 4);
+      if (registers > left) continue;
+      left -= registers;
+      kept_.emplace(i, first.at(i));
+    }
+  }
+}
+
+// --- indices ---------------------------------------------------------------------------------------------------------
+std::string ValueWriter::number(const Sym& value) {
+  if (value.is_constant()) return str(value.constant());
+  const auto [found, fresh] = number_of_.emplace(value.str(), static_cast<int>(numbers_.size()));
+  if (fresh) numbers_.push_back(value);
+  return "n" + str(found->second);
+}
+
+void ValueWriter::indices(const std::string& linear, const std::vector<int>& axes) {
+  std::string rest = linear;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const int axis = axes[i];
+    const bool vector = axis == schedule_.vector_axis && schedule_.lanes > 1;
+    Sym extent = kernel_.axes[static_cast<size_t>(axis)].extent;
+    if (vector) extent = schedule_.ragged ? ceildiv(extent, schedule_.lanes) : floordiv(extent, schedule_.lanes);
+    if (extent.is_constant() && extent.constant() < 1) extent = 1;
+    std::string index = rest;
+    if (i > 0) {
+      const std::string count = "(uidx)" + number(extent);
+      index = "(idx)((uidx)" + rest + " % " + count + ")";
+      const std::string next = "q" + str(axis);
+      line("const idx " + next + " = (idx)((uidx)" + rest + " / " + count + ");");
+      rest = next;
+    }
+    line("const idx a" + str(axis) + " = " + index + (vector ? " * " + str(schedule_.lanes) : "") + ";");
+  }
+}
+
+std::string ValueWriter::affine(const Affine& index) {
+  std::string sum;
+  auto add = [&](const std::string& term) { sum += (sum.empty() ? "" : " + ") + term; };
+  if (!is_constant(index.offset, 0)) add("(idx)" + number(index.offset));
+  for (size_t axis = 0; axis < index.strides.size(); ++axis) {
+    if (is_constant(index.strides[axis], 0)) continue;
+    const std::string a = "a" + str(static_cast<int64_t>(axis));
+    add(is_constant(index.strides[axis], 1) ? a : a + " * " + number(index.strides[axis]));
+  }
+  return sum.empty() ? "0" : sum;
+}
+
+Sym ValueWriter::lane_stride(const Affine& index) const {
+  return schedule_.vector_axis < 0 ? Sym(0) : index.strides[static_cast<size_t>(schedule_.vector_axis)];
+}
+
+// --- values ----------------------------------------------------------------------------------------------------------
+std::string ValueWriter::name(int i) const {
+  const Kind kind = node(i).kind;
+  return (kind == Kind::Load ? "x" : kind == Kind::Reduce ? "r" : "v") + str(i);
+}
+
+// A value in its lane.
+std::string ValueWriter::read(int i) const {
+  const ScalarNode& of = node(i);
+  if (of.kind == Kind::Number && ir::is_floating(of.type)) return number_text(of.real, of.type);
+  if (of.kind == Kind::Number && of.integer.is_constant()) return number_text(of.integer.constant(), of.type);
+  if (uniform_.count(i)) return name(i);
+  const int lanes = is_inner(i) ? schedule_.lanes : row_lanes();
+  if (kept_.count(i)) return "k" + str(i) + "[s" + (lanes > 1 ? " * " + str(lanes) + " + j]" : "]");
+  const bool array =
+      of.kind == Kind::Load || of.kind == Kind::Reduce || (!is_inner(i) && escapes_[static_cast<size_t>(i)]);
+  return lanes > 1 && array ? name(i) + "[j]" : name(i);
+}
+
+void ValueWriter::load(int i, int lanes) {
+  const ScalarNode& of = node(i);
+  const std::string type = compute_name(of.type), buffer = "b" + str(of.buffer);
+  const bool value = by_value_[static_cast<size_t>(of.buffer)];
+  const std::string at = affine(of.index);
+  if (kept_.count(i)) {
+    const std::string to = "k" + str(i);
+    if (lanes == 1) return line(to + "[s] = gl_up(" + buffer + "[" + at + "]);");
+    return load_lanes(i, "(" + to + " + s * " + str(lanes) + ")", at, lanes);
+  }
+  if (lanes == 1 || value || is_constant(lane_stride(of.index), 0)) {
+    uniform_.insert(i);
+    return line("const " + type + " " + name(i) + " = gl_up(" + buffer + (value ? "" : "[" + at + "]") + ");");
+  }
+  line(type + " " + name(i) + "[" + str(lanes) + "];");
+  load_lanes(i, name(i), at, lanes);
+}
+
+void ValueWriter::load_lanes(int i, const std::string& to, const std::string& from, int lanes) {
+  const ScalarNode& of = node(i);
+  const std::string buffer = "b" + str(of.buffer), all = str(lanes);
+  const bool vector = schedule_.vector_load[static_cast<size_t>(i)];
+  const std::string whole = "gl_load<" + all + ">(" + buffer + " + (" + from + "), " + to + ");";
+  if (vector && !schedule_.ragged) return line(whole);
+  if (vector) line("if (count >= " + all + ") " + whole + " else");
+  const Sym stride = lane_stride(of.index);
+  const std::string step = is_constant(stride, 1) ? " + j" : " + j * " + number(stride);
+  const std::string element = "gl_up(" + buffer + "[" + from + step + "])";
+  line("#pragma unroll");
+  line("for (int j = 0; j < " + all + "; ++j) " + to + "[j] = " +
+       (schedule_.ragged ? "j < count ? " + element + " : (" + compute_name(of.type) + ")0" : element) + ";");
+}
+
+std::string ValueWriter::expression(int i, int lanes) {
+  const ScalarNode& of = node(i);
+  if (of.kind == Kind::Number)
+    return primitive_text(codegen::Prim::Cast, {number(of.integer)}, ir::DType::int64, of.type);
+  if (of.kind == Kind::Index) {
+    const Sym stride = lanes > 1 ? lane_stride(of.index) : Sym(0);
+    const std::string step = is_constant(stride, 0) ? "" : " + j * " + number(stride);
+    return "(long long)(" + affine(of.index) + step + ")";
+  }
+  std::vector<std::string> args;
+  for (const int arg : of.args) args.push_back(read(arg));
+  return primitive_text(of.prim, args, node(of.args.back()).type, of.type);
+}
+
+void ValueWriter::compute(int i, int lanes) {
+  const std::string to = read(i);
+  const bool declared = kept_.count(i) || (lanes > 1 && !is_inner(i) && escapes_[static_cast<size_t>(i)]);
+  line((declared ? "" : "const " + std::string(compute_name(node(i).type)) + " ") + to + " = " + expression(i, lanes) +
+       ";");
+}
+
+void ValueWriter::open_lanes(int lanes) {
+  if (lanes == 1) return;
+  line("#pragma unroll");
+  line("for (int j = 0; j < " + str(lanes) + "; ++j) {");
+}
+
+void ValueWriter::close_lanes(int lanes) {
+  if (lanes > 1) line("}");
+}
+
+// What was put into y<i>, into memory.
+void ValueWriter::store(size_t i, int lanes) {
+  const auto& to = kernel_.stores[i];
+  const std::string buffer = "b" + str(to.buffer), value = "y" + str(static_cast<int64_t>(i)), at = affine(to.index);
+  const std::string down =
+      "gl_down<" + std::string(memory_name(kernel_.buffers[static_cast<size_t>(to.buffer)].dtype)) + ">::of(";
+  if (lanes == 1) return line(buffer + "[" + at + "] = " + down + value + ");");
+  const std::string all = str(lanes);
+  const std::string whole = "gl_store<" + all + ">(" + buffer + " + (" + at + "), " + value + ");";
+  if (schedule_.vector_store[i] && !schedule_.ragged) return line(whole);
+  if (schedule_.vector_store[i]) line("if (count >= " + all + ") " + whole + " else");
+  const Sym stride = lane_stride(to.index);
+  const std::string step = is_constant(stride, 1) ? " + j" : " + j * " + number(stride);
+  line("#pragma unroll");
+  line("for (int j = 0; j < " + all + "; ++j) " + (schedule_.ragged ? "if (j < count) " : "") + buffer + "[" + at +
+       step + "] = " + down + value + "[j]);");
+}
+
+// --- rows and steps --------------------------------------------------------------------------------------------------
+void ValueWriter::row_values(int at, bool stores, const std::string& guard) {
+  std::vector<int> loads, steps;
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+    const ScalarNode& of = node(i);
+    if (is_inner(i) || phase(i) != at || !is_live(i) || of.kind == Kind::Reduce) continue;
+    if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
+    (of.kind == Kind::Load ? loads : steps).push_back(i);
+  }
+  std::vector<size_t> written;
+  for (size_t i = 0; stores && i < kernel_.stores.size(); ++i)
+    if (!varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
+  const int lanes = row_lanes();
+  for (const int i : loads) row_load(i, lanes);
+  for (const int i : steps)
+    if (lanes > 1 && escapes_[static_cast<size_t>(i)])
+      line(std::string(compute_name(node(i).type)) + " " + name(i) + "[" + str(lanes) + "];");
+  for (const size_t i : written) declare_written(i, lanes);
+  if (!steps.empty() || !written.empty()) {
+    open_lanes(lanes);
+    for (const int i : steps) compute(i, lanes);
+    for (const size_t i : written) put_written(i, lanes);
+    close_lanes(lanes);
+  }
+  if (written.empty()) return;
+  if (!guard.empty()) line("if (" + guard + ") {");
+  for (const size_t i : written) store(i, lanes);
+  if (!guard.empty()) line("}");
+}
+
+// Threads without a row read nothing.
+void ValueWriter::row_load(int i, int lanes) {
+  const ScalarNode& of = node(i);
+  const bool guarded = schedule_.reduces() && !by_value_[static_cast<size_t>(of.buffer)];
+  if (!guarded) return load(i, lanes);
+  const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + str(of.buffer);
+  if (lanes == 1 || is_constant(lane_stride(of.index), 0)) {
+    uniform_.insert(i);
+    return line("const " + type + " " + name(i) + " = active ? gl_up(" + buffer + "[" + at + "]) : (" + type + ")0;");
+  }
+  line(type + " " + name(i) + "[" + str(lanes) + "] = {};");
+  line("if (active) {");
+  load_lanes(i, name(i), at, lanes);
+  line("}");
+}
+
+void ValueWriter::declare_written(size_t i, int lanes) {
+  if (lanes == 1) return;
+  const int value = kernel_.stores[i].value;
+  line(std::string(compute_name(node(value).type)) + " y" + str(static_cast<int64_t>(i)) + "[" + str(lanes) + "];");
+}
+
+void ValueWriter::put_written(size_t i, int lanes) {
+  const int value = kernel_.stores[i].value;
+  const std::string to = "y" + str(static_cast<int64_t>(i));
+  if (lanes > 1) return line(to + "[j] = " + read(value) + ";");
+  line("const " + std::string(compute_name(node(value).type)) + " " + to + " = " + read(value) + ";");
+}
+
+bool ValueWriter::stores_elements(int at) const {
+  return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                     [&](const auto& store) { return varies(kernel_, store.index) && phase(store.value) == at; });
+}
+
+void ValueWriter::declare_kept(int at) {
+  for (const auto& [i, made] : kept_)
+    if (made == at)
+      line(std::string(compute_name(node(i).type)) + " k" + str(i) + "[" + str(schedule_.steps * schedule_.lanes) +
+           "];");
+}
+
+void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
+  const int lanes = schedule_.lanes;
+  const std::set<int> values = needed(at, true);
+  std::vector<size_t> written;
+  for (size_t i = 0; i < kernel_.stores.size(); ++i)
+    if (varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
+  for (const int i : values)
+    if (node(i).kind == Kind::Load) load(i, lanes);
+  for (const size_t i : written) declare_written(i, lanes);
+  open_lanes(lanes);
+  for (const int i : values)
+    if (node(i).kind != Kind::Load) compute(i, lanes);
+  for (const int reduction : reductions) {
+    const std::string sum = "r" + str(reduction) + (row_lanes() > 1 ? "[j]" : "");
+    line(sum + " = " + combine_name(node(reduction).reduce) + "::of(" + sum + ", " + read(node(reduction).args[0]) +
+         ");");
+  }
+  for (const size_t i : written) put_written(i, lanes);
+  close_lanes(lanes);
+  for (const size_t i : written) store(i, lanes);
+}
+
+std::vector<int> ValueWriter::alignment() const {
+  std::vector<int> bytes(kernel_.buffers.size(), 1);
+  auto need = [&](int buffer) {
+    const auto i = static_cast<size_t>(buffer);
+    bytes[i] = std::max(bytes[i], std::min(16, schedule_.lanes * ir::bytes(kernel_.buffers[i].dtype)));
+  };
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+    if (schedule_.vector_load[i]) need(kernel_.nodes[i].buffer);
+  for (size_t i = 0; i < kernel_.stores.size(); ++i)
+    if (schedule_.vector_store[i]) need(kernel_.stores[i].buffer);
+  return bytes;
+}
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,79 @@
+// Owns: the straight-line parts of a kernel's body: index arithmetic, loads, primitives and stores of one row, column
+// or step, lane by lane. Must not: know loops over steps, or how threads join values.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/schedule.h"
+
+namespace graphlift::cuda {
+
+class ValueWriter {
+ public:
+  ValueWriter(const codegen::Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value);
+
+  void begin();        // a new function body
+  std::string take();  // its text
+  void line(const std::string& text);
+
+  // A size as an expression; the kernel gets it as a parameter when it is symbolic.
+  std::string number(const ir::Sym& value);
+  // Declares the indices of axes, of which `linear` counts the steps.
+  void indices(const std::string& linear, const std::vector<int>& axes);
+  // Values of a row that need the loops before `phase`, and, if asked for, the stores of such, under a condition.
+  void row_values(int phase, bool stores, const std::string& guard);
+  // One step of the loop of a phase: adds to reductions, stores elements.
+  void element_values(int phase, const std::vector<int>& reductions);
+  bool stores_elements(int phase) const;
+  void declare_kept(int phase);  // before the loop of the phase
+  bool is_live(int node) const { return live_[static_cast<size_t>(node)]; }
+  int row_lanes() const { return schedule_.shape == Shape::Rows ? 1 : schedule_.lanes; }
+  void need_room(int bytes) { room_ = bytes > room_ ? bytes : room_; }  // shared memory
+
+  const std::vector<ir::Sym>& numbers() const { return numbers_; }
+  std::vector<int> alignment() const;
+
+ private:
+  const codegen::ScalarNode& node(int i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+  bool is_inner(int i) const { return schedule_.is_inner[static_cast<size_t>(i)]; }
+  int phase(int i) const { return schedule_.phase[static_cast<size_t>(i)]; }
+  void find_live();
+  void find_escaping();
+  void find_kept();
+  std::set<int> needed(int phase, bool without_kept) const;
+  void need(int i, int phase, bool without_kept, std::set<int>* found) const;
+  bool is_at_hand(int i, int phase) const;
+
+  std::string affine(const codegen::Affine& index);
+  ir::Sym lane_stride(const codegen::Affine& index) const;
+  std::string name(int i) const;
+  std::string read(int i) const;
+  void load(int i, int lanes);
+  void row_load(int i, int lanes);
+  void load_lanes(int i, const std::string& to, const std::string& from, int lanes);
+  std::string expression(int i, int lanes);
+  void compute(int i, int lanes);
+  void store(size_t i, int lanes);
+  void declare_written(size_t i, int lanes);
+  void put_written(size_t i, int lanes);
+  void open_lanes(int lanes);
+  void close_lanes(int lanes);
+
+  const codegen::Kernel& kernel_;
+  const Schedule& schedule_;
+  const std::vector<bool>& by_value_;
+  std::vector<ir::Sym> numbers_;
+  std::map<std::string, int> number_of_;
+  std::string text_;
+  std::string depth_;
+  int room_ = 0;
+  std::vector<bool> live_;
+  std::vector<bool> escapes_;  // values of rows that are read outside their own lane loop
+  std::map<int, int> kept_;    // element values in registers: the phase that makes them
+  std::set<int> uniform_;      // loads that are the same for all lanes
+};
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,13 @@
+// Owns: running a compiled kernel on tensors: memory for results, arguments, launches. Must not: compile ahead.
+#pragma once
+
+#include "backends/cuda/compiled_kernel.h"
+#include "backends/reference/program.h"
+
+namespace graphlift::cuda {
+
+// For a `graphlift::kernel` node.
+std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node,
+                                                        std::shared_ptr<const CompiledKernel> kernel);
+
+}  // namespace graphlift::cuda

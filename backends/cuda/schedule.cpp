@@ -1,0 +1,292 @@
+// Owns: see schedule.h.
+#include "backends/cuda/schedule.h"
+
+#include <algorithm>
+
+namespace graphlift::cuda {
+namespace {
+
+using codegen::Affine;
+using codegen::Kernel;
+using codegen::ScalarNode;
+using ir::Sym;
+using Kind = ScalarNode::Kind;
+
+constexpr int kVectorBytes = 16;
+constexpr int kMostLanes = 8;
+constexpr int kWarp = 32;
+constexpr int kMostThreads = 1024;
+// Vector accesses of a thread along a row, before more threads share it.
+constexpr int kStepsPerThread = 4;
+constexpr int kMostSteps = 16;
+// 32-bit registers of a thread that may hold element values from phase to phase.
+constexpr int kKeptRegisters = 64;
+// Elements that are worth a block of their own.
+constexpr int64_t kSplitElements = 8192;
+
+bool is_constant(const Sym& value, int64_t number) { return value.is_constant() && value.constant() == number; }
+
+bool is_multiple(const Sym& value, int64_t of) { return is_constant(mod(value, of), 0); }
+
+int64_t next_power(int64_t value) {
+  int64_t power = 1;
+  while (power < value) power *= 2;
+  return power;
+}
+
+int64_t hint(const Sym& value, int64_t otherwise) { return value.is_constant() ? value.constant() : otherwise; }
+
+template <class Visit>
+void for_each_access(const Kernel& kernel, Visit visit) {
+  for (const ScalarNode& node : kernel.nodes)
+    if (node.kind == Kind::Load) visit(node.buffer, node.index, 1);
+  for (const auto& store : kernel.stores) visit(store.buffer, store.index, 2);
+}
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, const Target& target, const Variant& variant)
+      : kernel_(kernel), target_(target), variant_(variant) {}
+
+  Schedule run() {
+    made_.wide = variant_.wide;
+    find_levels();
+    made_.vector_axis = choose_vector_axis();
+    const int vector = made_.vector_axis;
+    if (reduces()) made_.shape = vector >= 0 && axis(vector).reduced ? Shape::Rows : Shape::Columns;
+    order_axes();
+    choose_lanes();
+    if (made_.shape == Shape::Rows) share_rows();
+    if (made_.shape == Shape::Columns) share_columns();
+    return std::move(made_);
+  }
+
+ private:
+  const codegen::KernelAxis& axis(int i) const { return kernel_.axes[static_cast<size_t>(i)]; }
+
+  bool reduces() const {
+    return kernel_.has_reduction() || std::any_of(kernel_.nodes.begin(), kernel_.nodes.end(),
+                                                  [](const auto& node) { return node.kind == Kind::Reduce; });
+  }
+
+  void find_levels() {
+    auto phase_of = [&](int node) { return made_.phase[static_cast<size_t>(node)]; };
+    int loops = 0;
+    for (const ScalarNode& node : kernel_.nodes) {
+      bool inner = false;
+      int phase = 0;
+      for (const int arg : node.args) {
+        inner = inner || made_.is_inner[static_cast<size_t>(arg)];
+        phase = std::max(phase, phase_of(arg));
+      }
+      if (node.kind == Kind::Load || node.kind == Kind::Index) inner = varies(kernel_, node.index);
+      if (node.kind == Kind::Reduce) inner = false, ++phase;
+      made_.is_inner.push_back(inner);
+      made_.phase.push_back(phase);
+      if (node.kind == Kind::Reduce) loops = std::max(loops, phase);
+    }
+    for (const auto& store : kernel_.stores)
+      if (varies(kernel_, store.index)) loops = std::max(loops, phase_of(store.value) + 1);
+    made_.phases = loops;
+  }
+
+  // --- axes ----------------------------------------------------------------------------------------------------------
+  // What is read or written once per row counts little.
+  int64_t unit_steps(int candidate) const {
+    int64_t score = 0;
+    for_each_access(kernel_, [&](int buffer, const Affine& index, int weight) {
+      const Sym& stride = index.strides[static_cast<size_t>(candidate)];
+      if (reduces() && varies(kernel_, index)) weight *= 16;
+      weight *= ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
+      if (is_constant(stride, 1))
+        score += 2 * weight;
+      else if (!is_constant(stride, 0))
+        score -= weight;
+    });
+    return score;
+  }
+
+  int choose_vector_axis() const {
+    int best = -1;
+    int64_t best_score = 0;
+    for (int i = static_cast<int>(kernel_.axes.size()); i-- > 0;) {
+      int64_t score = 4 * unit_steps(i) + (axis(i).reduced ? 1 : 0);
+      if (hint(axis(i).extent, 64) < 4) score /= 4;
+      if (best < 0 || score > best_score) best = i, best_score = score;
+    }
+    return best;
+  }
+
+  int64_t largest_stride(int candidate) const {
+    int64_t largest = 0;
+    for_each_access(kernel_, [&](int, const Affine& index, int) {
+      largest = std::max(largest, std::abs(hint(index.strides[static_cast<size_t>(candidate)], int64_t{1} << 30)));
+    });
+    return largest;
+  }
+
+  void order_axes() {
+    for (int i = 0; i < static_cast<int>(kernel_.axes.size()); ++i)
+      if (i != made_.vector_axis) (axis(i).reduced ? made_.inner : made_.kept).push_back(i);
+    auto slower = [&](int a, int b) { return largest_stride(a) > largest_stride(b); };
+    std::stable_sort(made_.kept.begin(), made_.kept.end(), slower);
+    std::stable_sort(made_.inner.begin(), made_.inner.end(), slower);
+    if (made_.vector_axis < 0) return;
+    (axis(made_.vector_axis).reduced ? made_.inner : made_.kept).push_back(made_.vector_axis);
+  }
+
+  // --- lanes ---------------------------------------------------------------------------------------------------------
+  bool is_vector(const Affine& index, int lanes) const {
+    if (lanes == 1) return false;
+    if (!is_multiple(index.offset, lanes)) return false;
+    for (int i = 0; i < static_cast<int>(index.strides.size()); ++i) {
+      const Sym& stride = index.strides[static_cast<size_t>(i)];
+      if (i == made_.vector_axis ? !is_constant(stride, 1) : !is_multiple(stride, lanes)) return false;
+    }
+    return true;
+  }
+
+  // Whether more bytes move in whole vectors than do not.
+  bool pays(int lanes) const {
+    int64_t whole = 0, scattered = 0;
+    for_each_access(kernel_, [&](int buffer, const Affine& index, int) {
+      if (is_constant(index.strides[static_cast<size_t>(made_.vector_axis)], 0)) return;
+      const int bytes = ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
+      (is_vector(index, lanes) ? whole : scattered) += bytes;
+    });
+    return whole > 0 && whole >= 2 * scattered;
+  }
+
+  void choose_lanes() {
+    int narrowest = kVectorBytes;
+    if (made_.vector_axis >= 0) {
+      for_each_access(kernel_, [&](int buffer, const Affine& index, int) {
+        if (is_constant(index.strides[static_cast<size_t>(made_.vector_axis)], 1))
+          narrowest = std::min(narrowest, ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype));
+      });
+      const Sym& extent = axis(made_.vector_axis).extent;
+      const bool alone = made_.shape == Shape::Elements && made_.kept.size() == 1;
+      int lanes = variant_.aligned ? std::min(kMostLanes, kVectorBytes / narrowest) : 1;
+      while (lanes > 1 && !((alone || is_multiple(extent, lanes)) && pays(lanes) && fills(lanes))) lanes /= 2;
+      made_.lanes = lanes;
+      made_.ragged = lanes > 1 && !is_multiple(extent, lanes);
+    }
+    for (const ScalarNode& node : kernel_.nodes)
+      made_.vector_load.push_back(node.kind == Kind::Load && is_vector(node.index, made_.lanes));
+    for (const auto& store : kernel_.stores) made_.vector_store.push_back(is_vector(store.index, made_.lanes));
+  }
+
+  // Few elements: rather more threads than wide ones.
+  bool fills(int lanes) const {
+    if (made_.shape == Shape::Rows) return true;
+    const Sym results = product(kernel_, made_.kept);
+    const int64_t want = made_.shape == Shape::Elements ? int64_t{target_.processors} * 256 : kWarp;
+    return !results.is_constant() || results.constant() / lanes >= want || lanes <= 2;
+  }
+
+  // --- rows ----------------------------------------------------------------------------------------------------------
+  int64_t row_steps() const { return hint(product(kernel_, made_.inner), 4096) / made_.lanes; }
+
+  void share_rows() {
+    const int64_t steps = row_steps();
+    const int64_t sharing = next_power((steps + kStepsPerThread - 1) / kStepsPerThread);
+    if (sharing <= kWarp) {
+      made_.across = static_cast<int>(std::max<int64_t>(1, sharing));
+      made_.threads = 128;
+    } else {
+      made_.across = made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
+    }
+    split_rows(steps);
+    if (made_.splits == 1 && product(kernel_, made_.inner).is_constant()) unroll_rows();
+  }
+
+  void split_rows(int64_t steps) {
+    const Sym rows = product(kernel_, made_.kept);
+    if (!rows.is_constant() || rows.constant() == 0 || made_.across < made_.threads) return;
+    if (rows.constant() >= target_.processors) return;
+    const bool known = product(kernel_, made_.inner).is_constant();
+    if (known && steps * made_.lanes < 2 * kSplitElements) return;
+    int64_t splits = (2 * target_.processors + rows.constant() - 1) / rows.constant();
+    if (known) splits = std::min(splits, steps * made_.lanes / kSplitElements);
+    if (splits < 2) return;
+    made_.splits = static_cast<int>(splits);
+    made_.threads = made_.across = 256;
+  }
+
+  void unroll_rows() {
+    const int64_t steps = (row_steps() + made_.across - 1) / made_.across;
+    if (steps > kMostSteps || steps == 0) return;
+    int values = 0;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (kernel_.nodes[i].kind == Kind::Load && made_.is_inner[i])
+        values += std::max(1, ir::bytes(kernel_.nodes[i].type) / 4);
+    const int64_t registers = steps * made_.lanes * values;
+    const int64_t most = made_.threads > 512 ? kKeptRegisters / 2 : kKeptRegisters;
+    made_.keeps = made_.phases > 1 && registers <= most;
+    if (made_.keeps || steps * made_.lanes <= 32) made_.steps = static_cast<int>(steps);
+  }
+
+  // --- columns -------------------------------------------------------------------------------------------------------
+  void share_columns() {
+    const Sym kept = product(kernel_, made_.kept);
+    const int64_t columns = std::max<int64_t>(1, hint(kept, 1 << 16) / made_.lanes);
+    const int64_t rows = hint(product(kernel_, made_.inner), 4096);
+    made_.across = static_cast<int>(std::min<int64_t>(kWarp, next_power(columns)));
+    made_.threads = 256;
+    if (columns >= int64_t{target_.processors} * 1024) {
+      made_.across = made_.threads;
+      return;
+    }
+    // No more threads over the rows than there are rows.
+    while (made_.threads > kWarp && made_.threads / made_.across > next_power(rows)) made_.threads /= 2;
+    made_.across = std::min(made_.across, made_.threads);
+    if (!kept.is_constant()) return;
+    const int64_t blocks = (columns + made_.across - 1) / made_.across;
+    const int64_t lines = made_.threads / made_.across;
+    int64_t splits = 4 * target_.processors / blocks;
+    if (product(kernel_, made_.inner).is_constant()) splits = std::min(splits, rows / (8 * lines));
+    if (splits >= 2) made_.splits = static_cast<int>(std::min<int64_t>(splits, 256));
+  }
+
+  const Kernel& kernel_;
+  const Target& target_;
+  const Variant& variant_;
+  Schedule made_;
+};
+
+}  // namespace
+
+bool varies(const Kernel& kernel, const Affine& index) {
+  for (size_t axis = 0; axis < index.strides.size(); ++axis)
+    if (kernel.axes[axis].reduced && !is_constant(index.strides[axis], 0)) return true;
+  return false;
+}
+
+Sym product(const Kernel& kernel, const std::vector<int>& axes) {
+  Sym elements = 1;
+  for (const int axis : axes) elements = elements * kernel.axes[static_cast<size_t>(axis)].extent;
+  return elements;
+}
+
+Sym reach(const Kernel& kernel) {
+  Sym most = 1;
+  for (const auto& axis : kernel.axes) most = most * axis.extent;
+  auto visit = [&](const Affine& index) {
+    Sym last = max(index.offset, -index.offset);
+    for (size_t axis = 0; axis < index.strides.size(); ++axis) {
+      const Sym& stride = index.strides[axis];
+      last = last + max(stride, -stride) * kernel.axes[axis].extent;
+    }
+    most = max(most, last);
+  };
+  for (const ScalarNode& node : kernel.nodes)
+    if (node.kind == Kind::Load || node.kind == Kind::Index) visit(node.index);
+  for (const auto& store : kernel.stores) visit(store.index);
+  return most;
+}
+
+Schedule schedule_kernel(const Kernel& kernel, const Target& target, const Variant& variant) {
+  return Scheduler(kernel, target, variant).run();
+}
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,59 @@
+// Owns: how a kernel's axes are spread over the threads of a GPU: which axis neighbouring threads and the lanes of a
+// vector access run along, how many threads share a row, what is split over blocks. Must not: write code.
+#pragma once
+
+#include "backends/codegen/kernel.h"
+
+namespace graphlift::cuda {
+
+// What a schedule depends on besides the kernel.
+struct Target {
+  int architecture = 90;  // compute capability, 10 * major + minor
+  int processors = 132;
+};
+
+// What only the tensors of a call tell; the first of each is what is compiled ahead.
+struct Variant {
+  bool aligned = true;  // memory begins at multiples of 16 bytes
+  bool wide = false;    // indices need 64 bits
+};
+
+enum class Shape : uint8_t {
+  Elements,  // no reduction: a thread has `lanes` elements
+  Rows,      // neighbouring threads run along a reduced axis: `across` threads share a row
+  Columns,   // neighbouring threads run along a kept axis, `across` of them; the others of a block share their columns
+};
+
+struct Schedule {
+  Shape shape = Shape::Elements;
+  int vector_axis = -1;    // -1: no axes at all
+  int lanes = 1;           // elements of a thread next to each other along the vector axis
+  bool ragged = false;     // the last thread has fewer than `lanes` elements; one kept axis only
+  std::vector<int> kept;   // axes of results, outermost first; the vector axis, if there, is last
+  std::vector<int> inner;  // reduced axes, likewise
+  int threads = 256;       // of a block
+  int across = 1;          // a power of two; Rows: at most 32, or all threads
+  int steps = 0;           // Rows: of each thread, unrolled; 0: a loop
+  bool keeps = false;      // with steps: element values stay in registers from phase to phase
+  int splits = 1;          // blocks that share the elements of a row or column; > 1: one launch per phase
+  bool wide = false;
+  // Per node: computed once per step along the reduced axes, and the loops that have to be complete before it.
+  std::vector<bool> is_inner;
+  std::vector<int> phase;
+  int phases = 1;                 // loops
+  std::vector<bool> vector_load;  // per node: a load of whole vectors
+  std::vector<bool> vector_store;
+
+  bool reduces() const { return shape != Shape::Elements; }
+  int rows_per_block() const { return shape == Shape::Rows ? threads / across : 1; }
+};
+
+Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target, const Variant& variant);
+
+// Whether an index changes with a reduced axis.
+bool varies(const codegen::Kernel& kernel, const codegen::Affine& index);
+// The largest place that an access reaches, in elements; for `wide`.
+ir::Sym reach(const codegen::Kernel& kernel);
+ir::Sym product(const codegen::Kernel& kernel, const std::vector<int>& axes);
+
+}  // namespace graphlift::cuda

@@ -1,0 +1,31 @@
+// Owns: what tests ask of the cuda backend without a GPU.
+#include <pybind11/stl.h>
+
+#include "backend/backend.h"
+#include "backends/codegen/lower_rule.h"
+#include "backends/cuda/cuda.h"
+#include "python/runtime_module.h"
+
+namespace py = pybind11;
+
+namespace graphlift::torch_layer {
+
+void bind_cuda(py::module_& module) {
+  backend::register_backend(cuda::make_cuda_backend("cuda_on_cpu", 0));
+  module.def("cuda_texts", [](const std::string& graph, int device_type, int architecture) {
+    return cuda::kernel_texts(*ir::parse(graph), static_cast<int8_t>(device_type), architecture);
+  });
+  module.def("lowered_operators", [] {
+    std::vector<std::string> names;
+    for (const codegen::LowerRow* row : codegen::all_lowerings()) names.emplace_back(row->name);
+    return names;
+  });
+  module.def("nvrtc_refusal", [] { return cuda::compile_refusal(); });
+  module.def("nvrtc_compile", [](const std::vector<std::string>& texts, int architecture) {
+    std::vector<py::bytes> code;
+    for (const std::string& text : cuda::compile_texts(texts, architecture)) code.emplace_back(text);
+    return code;
+  });
+}
+
+}  // namespace graphlift::torch_layer

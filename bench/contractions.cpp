@@ -1,6 +1,7 @@
 // Contractions and convolutions of backends/cpu against torch's own kernels, on memory that is allocated once:
 //     ninja -C build/dev bench_contractions
-//     GRAPHLIFT_ONEDNN=.venv/lib/libdnnl.so.3 build/dev/tests/bench_contractions [threads] [matmul|tiny|conv|bf16]
+//     GRAPHLIFT_ONEDNN=.venv/lib/libdnnl.so.3 build/dev/tests/bench_contractions [threads]
+//     [matmul|few|batch|tiny|conv|bf16]
 // Microseconds, the least of many runs.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -163,10 +164,14 @@ void convolutions() {
       convolution(shape, format);
 }
 
-const std::vector<Case> kLarge = {{1, 64, 4096, 1024},  {1, 64, 4096, 4096}, {1, 64, 1024, 4096},  {1, 4096, 1024, 64},
-                                  {1, 64, 1024, 1024},  {1, 256, 768, 256},  {1, 256, 256, 256},   {1, 256, 1024, 256},
-                                  {1, 256, 256, 1024},  {1, 256, 4096, 256}, {1, 8192, 2304, 768}, {1, 768, 2304, 8192},
-                                  {1, 8192, 3072, 768}, {16, 128, 128, 32},  {16, 128, 32, 128},   {1, 1, 4096, 1024}};
+const std::vector<Case> kLarge = {{1, 64, 4096, 1024}, {1, 64, 4096, 4096}, {1, 64, 1024, 4096},  {1, 4096, 1024, 64},
+                                  {1, 64, 1024, 1024}, {1, 256, 768, 256},  {1, 256, 256, 256},   {1, 256, 1024, 256},
+                                  {1, 256, 256, 1024}, {1, 256, 4096, 256}, {1, 8192, 2304, 768}, {1, 768, 2304, 8192},
+                                  {1, 8192, 3072, 768}};
+const std::vector<Case> kBatched = {{16, 128, 128, 32}, {16, 128, 32, 128}, {96, 128, 128, 64}};
+const std::vector<Case> kFew = {{1, 1, 1024, 1024},   {1, 1, 4096, 1024},  {1, 2, 1024, 1024},  {1, 4, 1024, 1024},
+                                {1, 8, 1024, 1024},   {1, 16, 1024, 1024}, {1, 32, 1024, 1024}, {1, 64, 10, 1024},
+                                {1, 128, 1024, 1024}, {1, 1, 64, 64}};
 const std::vector<Case> kTiny = {{1, 8, 32, 16}, {1, 8, 32, 32}, {1, 8, 4, 32}, {1, 8, 64, 64}, {1, 32, 64, 64}};
 
 }  // namespace
@@ -179,6 +184,8 @@ int main(int argc, char** argv) {
   auto wants = [&](const char* name) { return what == "all" || what == name; };
   std::printf("%d threads\n\n", at::get_num_threads());
   if (wants("tiny")) matmuls(kTiny, at::kFloat), making();
+  if (wants("few")) matmuls(kFew, at::kFloat);
+  if (wants("batch")) matmuls(kBatched, at::kFloat);
   if (wants("matmul")) matmuls(kLarge, at::kFloat);
   if (wants("bf16")) matmuls({{1, 64, 4096, 1024}, {1, 256, 768, 256}, {1, 8, 64, 64}}, at::kBFloat16);
   if (wants("conv")) convolutions();

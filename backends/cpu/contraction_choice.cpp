@@ -13,22 +13,32 @@
 namespace graphlift::cpu {
 namespace {
 
-bool always(const ContractionSpec&) { return true; }
-
 bool may_remember(const ContractionSpec& spec) { return spec.remember_b; }
 
-// A linear layer's forward with few rows: all of B is read once, and copying it costs 10 to 40% of the time. Below 16
-// rows the kernel reads B directly; above 128 the copy is lost in the product, and C^T grows.
-bool few_rows_by_transposed_b(const ContractionSpec& spec) {
+// One row by a matrix is bound by reading B, which oneDNN would copy first: 2 to 3 times slower.
+bool is_row_by_matrix(const ContractionSpec& spec) { return spec.m == 1 && spec.batch.empty(); }
+
+// Also where oneDNN knows no such dtype.
+bool suits_gemm(const ContractionSpec& spec) { return is_row_by_matrix(spec) || spec.dtype == ir::DType::float64; }
+
+// As its transpose. A linear layer's forward with few rows: B is read once, and copying it first costs 10 to 25% (below
+// 48 rows the transpose has too few columns, above 128 the copy is lost in the product). And fewer than 16 columns,
+// which fill no vector.
+bool suits_swapping(const ContractionSpec& spec) {
   const bool transposed_b = spec.b.row == 1 && spec.b.column > 1;
-  return transposed_b && spec.m >= 16 && spec.m <= 128 && spec.n >= 8 * spec.m && spec.k >= 512;
+  const bool few_rows = transposed_b && spec.m >= 48 && spec.m <= 128 && spec.n >= 8 * spec.m && spec.k >= 512;
+  const bool few_columns = spec.n < 16 && spec.m >= 32 && spec.k >= 64;
+  return few_rows || few_columns;
 }
+
+// A row by a matrix that BLAS can't finish with post-ops is faster as that product and a kernel behind it.
+bool suits_onednn(const ContractionSpec& spec) { return !is_row_by_matrix(spec) || spec.dtype != ir::DType::float32; }
 
 constexpr ContractionImplementation kList[] = {
     {"onednn packed", may_remember, make_onednn_packed},
-    {"onednn swapped", few_rows_by_transposed_b, make_onednn_swapped},
-    {"onednn", always, make_onednn_contraction},
-    {"gemm", always, make_gemm},
+    {"gemm", suits_gemm, make_gemm},
+    {"onednn swapped", suits_swapping, make_onednn_swapped},
+    {"onednn", suits_onednn, make_onednn_contraction},
 };
 
 class Nothing final : public Contraction {
@@ -72,7 +82,7 @@ Cache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& gi
     if (made) return {std::move(made), {}};
     reasons.push_back(cat(row.name, ": ", why));
   }
-  out.why = join(reasons, "; ");
+  out.why = reasons.empty() ? "nothing here is ahead of torch" : join(reasons, "; ");
   return out;
 }
 

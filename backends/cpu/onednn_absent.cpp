@@ -1,4 +1,6 @@
 // Owns: the answers of a build without oneDNN's headers; compiled only then.
+#include <cstddef>
+
 #include "backends/cpu/onednn.h"
 
 namespace graphlift::cpu {

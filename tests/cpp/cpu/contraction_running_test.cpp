@@ -108,6 +108,21 @@ TEST(ContractionRunning, RememberedWeightsFollowTheirVersion) {
   EXPECT_LE(error(it.c, it.expected()), kTolerance);
 }
 
+TEST(ContractionRunning, TheListIsAsMeasured) {
+  auto chosen = [](const Product& it) {
+    const auto found = find_contraction(it.spec());
+    return found ? found->implementation() : "";
+  };
+  if (!make_contraction("onednn", product({}, 2, 2, 2).spec())) GTEST_SKIP() << "no oneDNN";
+  const auto linear = [](int64_t m, int64_t n, int64_t k) { return product(at::randn({m, k}), at::randn({n, k}).t()); };
+  EXPECT_EQ(chosen(linear(1, 64, 64)), "torch gemm");
+  EXPECT_EQ(chosen(linear(1, 64, 64).then(PostOpKind::Relu)), "");
+  EXPECT_EQ(chosen(linear(8, 64, 64)).find("onednn swapped"), std::string::npos);
+  EXPECT_EQ(chosen(linear(64, 1024, 512)).find("onednn swapped"), 0u);
+  EXPECT_EQ(chosen(linear(64, 10, 512)).find("onednn swapped"), 0u);
+  EXPECT_EQ(chosen(product({}, 64, 1024, 512)).find("onednn swapped"), std::string::npos);
+}
+
 TEST(ContractionRunning, WrongSpecsAreRefusedWithAReason) {
   std::string why;
   ContractionSpec spec = product({}, 5, 6, 7).spec();

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from checking import NAMES, show
-from comparing import close
+from closeness import close
 from making import Make
 from rules import overload
 from samples import TABLE

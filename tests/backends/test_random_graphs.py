@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from comparing import close
+from closeness import close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

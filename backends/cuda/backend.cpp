@@ -62,7 +62,7 @@ class Cuda final : public backend::Backend {
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       return is_kernel(node) ? make_kernel_call(node, kernels[index_of(node)]) : nullptr;
     };
-    return std::make_unique<reference::Program>(*parts.graph, constants, native);
+    return std::make_unique<reference::Program>(*parts.graph, constants, native, reference::symbol_count(graph));
   }
 
   std::string fingerprint() const override { return name_; }

@@ -220,7 +220,16 @@ class Builder {
   std::vector<int32_t> free_;
 };
 
-Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native) {
+size_t symbol_count(const ir::Graph& graph) {
+  size_t count = 0;
+  for (const ir::Node& node : graph.nodes())
+    for (const ir::Arg& arg : node.args) count_symbols(arg, &count);
+  return count;
+}
+
+Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
+                 size_t symbols)
+    : symbol_count_(symbols) {
   Builder(graph, constants, native, this).build();
 }
 

@@ -60,10 +60,14 @@ struct Step {
   std::vector<int32_t> releases;                        // slots that only a computed argument of this step still needed
 };
 
+// One more than the highest symbol in an argument of the graph: what a graph with native calls in it no longer shows.
+size_t symbol_count(const ir::Graph& graph);
+
 class Program final : public backend::CompiledGraph {
  public:
   // `native`: asked for each call first. `symbols`: at least as many are passed to native calls.
-  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native = {});
+  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native = {},
+          size_t symbols = 0);
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override;
 
  private:

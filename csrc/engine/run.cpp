@@ -52,14 +52,22 @@ PyObject* leave_with_error(cpython::Frame frame, int unit) {
 
 bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == unit; }
 
+// An internal error of a region that runs is raised: what the region began can't be taken back.
+bool run_executable(const Region& region, PyObject* const* fetched, const int64_t* symbols, PyObject** tensors) {
+  cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
+  try {
+    return !region.executable || region.executable->run(fetched, symbols, tensors);
+  } catch (const InternalError& error) {
+    raise_internal_error(error.what());
+    return false;
+  }
+}
+
 }  // namespace
 
 bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit) {
   Objects tensors(region.outputs);
-  {
-    cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
-    if (region.executable && !region.executable->run(fetched, symbols, tensors.data())) return false;
-  }
+  if (!run_executable(region, fetched, symbols, tensors.data())) return false;
   if (region.ready) {
     exit->result = Ref::borrow(region.ready->get(fetched, tensors.data()));
     return true;

@@ -254,10 +254,11 @@ class KernelEmitter {
     const std::string to = slot(reduction) + "[(idx)blockIdx.y * " + values_.number(rows()) + " + ";
     const std::string guard = is_rows() ? "active && lane == 0" : "active && line == 0";
     if (values_.row_lanes() == 1) return line("if (" + guard + ") " + to + "place] = r" + str(reduction) + ";");
-    line("if (" + guard + ")");
+    line("if (" + guard + ") {");
     line("#pragma unroll");
     line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + to + "place * " + str(schedule_.lanes) +
          " + j] = r" + str(reduction) + "[j];");
+    line("}");
   }
 
   void join_partials(int phase) {

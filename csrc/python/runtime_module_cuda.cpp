@@ -11,6 +11,7 @@ namespace py = pybind11;
 namespace graphlift::torch_layer {
 
 void bind_cuda(py::module_& module) {
+  cuda::register_cuda_backend();
   backend::register_backend(cuda::make_cuda_backend("cuda_on_cpu", 0));
   module.def("cuda_texts", [](const std::string& graph, int device_type, int architecture) {
     return cuda::kernel_texts(*ir::parse(graph), static_cast<int8_t>(device_type), architecture);

@@ -1,17 +1,20 @@
 # make demo    environment, build, then examples/train_mlp.py
 # make test    build, C++ tests, Python tests, style, and the torch-free layers on other CPythons that are there
 #
+# make asan    the C++ tests and a capture with backward under AddressSanitizer (GCC)
+#
 # PYTHON: the interpreter (3.11 or 3.12). VENV: the environment, made when missing; one that has torch keeps it.
 # TORCH: what pip is asked for when the environment has none, for instance TORCH='torch==2.12.0'.
 
 VENV ?= .venv
 TORCH ?= torch==2.13.0
+ONEDNN = onednn-devel-cpu-gomp==2023.2.0
 PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null && echo $$p && break; done)
 RUN = $(VENV)/bin/python
 CPP = $(shell git ls-files 'csrc/*.cpp' 'csrc/*.h' 'backends/*.cpp' 'backends/*.h' 'tests/cpp/*.cpp' 'tests/cpp/*.h' 'cmake/*.h')
 
-.PHONY: demo test build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
+.PHONY: demo test asan build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
 
 demo: build
 	$(RUN) examples/train_mlp.py
@@ -31,6 +34,9 @@ environment: $(RUN)
 	@$(RUN) -c 'import torch' 2>/dev/null || $(RUN) -m pip install -q '$(TORCH)'
 	@$(RUN) -c 'import cmake, ninja, pybind11, setuptools, wheel, numpy' 2>/dev/null || \
 		$(RUN) -m pip install -q 'setuptools>=70.1' wheel 'cmake>=3.20' ninja 'pybind11>=2.13' numpy
+	@$(RUN) -c 'import llvmlite, platformdirs' 2>/dev/null || $(RUN) -m pip install -q 'llvmlite>=0.50,<0.51' 'platformdirs>=4'
+	@$(RUN) -c 'import importlib.metadata as m; m.version("onednn-devel-cpu-gomp")' 2>/dev/null || \
+		$(RUN) -m pip install -q '$(ONEDNN)' || echo "no oneDNN for this machine: torch's kernels are used"
 
 test-tools: environment
 	@$(RUN) -c 'import pytest, pytest_timeout, hypothesis, PIL, ruff, clang_format' 2>/dev/null || \
@@ -68,6 +74,20 @@ format: test-tools
 
 other-pythons:
 	$(RUN) tests/project/other_pythons.py
+
+# Python allocates with malloc, so that every object is watched; leaks are not looked for: interpreters keep much for good.
+ASAN_BUILD = build/asan
+ASAN_RUN = LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 GRAPHLIFT_BUILD=$(ASAN_BUILD) GRAPHLIFT_STRICT=1
+
+asan: gtest test-tools
+	$(VENV)/bin/cmake -S . -B $(ASAN_BUILD) -G Ninja -DPython_EXECUTABLE=$(abspath $(RUN)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) \
+		-DGRAPHLIFT_BUILD_TESTS=ON -DGRAPHLIFT_SANITIZE=address
+	$(VENV)/bin/cmake --build $(ASAN_BUILD)
+	ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc $(VENV)/bin/ctest --test-dir $(ASAN_BUILD) --output-on-failure
+	$(ASAN_RUN) $(RUN) -m pytest -p no:cacheprovider $(ASAN_TESTS)
+
+ASAN_TESTS ?= tests/capture tests/evaluator/test_corpus.py
 
 clean:
 	rm -rf build dist pyfrontend/graphlift/*.so

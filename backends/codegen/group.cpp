@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/codegen/axis_map.h"
+#include "backends/codegen/needs.h"
 #include "backends/codegen/unit_order.h"
 #include "base/error.h"
 #include "ops/traits.h"
@@ -19,17 +20,15 @@ const TensorNode* memory_of(const TensorNode* node) {
 
 namespace {
 
-// An inlined value is made of this many primitives and reads one large operand at most.
-constexpr int kInlinedPrimitives = 8;
-
 class Grouper {
  public:
   Grouper(const ir::Graph& graph, const Lowered& lowered, const GroupOptions& options)
-      : graph_(graph), lowered_(lowered), options_(options) {}
+      : lowered_(lowered), options_(options), needs_(find_needs(graph, lowered)) {}
 
   Grouping run() {
-    find_demand();
-    find_inlined();
+    for (const LoweredCall& call : lowered_.calls)
+      if (call.external) external_.emplace(call.node, -1);
+    result_.inlined = find_inlined(lowered_, needs_);
     place_all();
     find_stored();
     order_steps();
@@ -37,80 +36,13 @@ class Grouper {
   }
 
  private:
-  // --- what has to exist in memory -----------------------------------------------------------------------------------
-  void demand(const ir::ValueRef& value) {
-    const auto found = lowered_.values.find(value);
-    if (found == lowered_.values.end()) return;
-    const TensorNode* memory = memory_of(found->second);
-    if (memory->computed()) demanded_.insert(memory);
-    need(found->second);
-  }
-
-  void need(const TensorNode* node) {
-    if (!needed_.insert(node).second) return;
-    if (node->kind == Kind::Alias && memory_of(node)->computed()) demanded_.insert(memory_of(node));
-    if (node->kind == Kind::Reshape || node->kind == Kind::Join)
-      for (const Value arg : node->args) plain_.insert(arg);
-    for (const Value arg : node->args) need(arg);
-  }
-
-  void find_demand() {
-    for (const LoweredCall& call : lowered_.calls) {
-      if (!call.external) continue;
-      external_.emplace(call.node, -1);
-      for (const ir::Arg& arg : call.node->args)
-        ir::for_each_value(arg, [&](const ir::ValueRef& value) { demand(value); });
-    }
-    for (const ir::Arg& output : graph_.outputs())
-      ir::for_each_value(output, [&](const ir::ValueRef& value) { demand(value); });
-  }
-
-  // --- what is computed at each use ----------------------------------------------------------------------------------
-  struct Tree {
-    int primitives = 0;
-    std::vector<const TensorNode*> large;  // leaves with as many elements as the root
-    bool cheap = true;
-  };
-
-  void grow(const TensorNode* node, const ir::Sym& elements, Tree* tree) const {
-    if (node->is_view()) return grow(node->args[0], elements, tree);
-    const bool leaf = node->kind == Kind::Buffer || (node->computed() && !result_.inlined.count(node));
-    if (leaf) {
-      const bool known = std::find(tree->large.begin(), tree->large.end(), node) != tree->large.end();
-      if (!known && !is_one(elements) && count(node->sizes).same(elements)) tree->large.push_back(node);
-      return;
-    }
-    if (node->kind == Kind::Map) grow_map(node, elements, tree);
-  }
-
-  void grow_map(const TensorNode* node, const ir::Sym& elements, Tree* tree) const {
-    tree->primitives += row(node->prim).cost != PrimCost::Free;
-    tree->cheap = tree->cheap && row(node->prim).cost != PrimCost::Costly;
-    for (const Value arg : node->args) grow(arg, elements, tree);
-  }
-
-  static ir::Sym count(const ir::Dims& sizes) {
-    ir::Sym elements = 1;
-    for (const ir::Sym& size : sizes) elements = elements * size;
-    return elements;
-  }
-
-  void find_inlined() {
-    for (const TensorNode& node : lowered_.graph.nodes()) {
-      if (node.kind != Kind::Map || !needed_.count(&node) || demanded_.count(&node) || plain_.count(&node)) continue;
-      Tree tree;
-      grow_map(&node, count(node.sizes), &tree);
-      if (tree.cheap && tree.large.size() <= 1 && tree.primitives <= kInlinedPrimitives) result_.inlined.insert(&node);
-    }
-  }
-
   // --- groups --------------------------------------------------------------------------------------------------------
   void place_all() {
     size_t call = 0;
     for (const TensorNode& node : lowered_.graph.nodes()) {
       if (node.kind == Kind::Buffer && node.value && external_.count(node.value->node))
         place_external(node.value->node);
-      if (!needed_.count(&node) || !node.computed() || result_.inlined.count(&node)) continue;
+      if (!needs_.needed.count(&node) || !node.computed() || result_.inlined.count(&node)) continue;
       place_externals_before(node, &call);
       place(const_cast<Value>(&node));
     }
@@ -211,7 +143,7 @@ class Grouper {
 
   static bool is_small(const TensorNode* operand, Value node) {
     const Value reader = node->kind == Kind::Reduce ? node->args[0] : node;
-    return !count(operand->sizes).same(count(reader->sizes));
+    return !element_count(operand->sizes).same(element_count(reader->sizes));
   }
 
   void collect_operands(const TensorNode* node, std::vector<const TensorNode*>* operands) const {
@@ -456,7 +388,7 @@ class Grouper {
   void find_stored() {
     for (const auto& group : result_.groups) {
       for (const Value node : group->members) {
-        if (demanded_.count(node)) result_.stored.insert(node);
+        if (needs_.demanded.count(node)) result_.stored.insert(node);
         if (node->kind == Kind::Join) {
           result_.stored.insert(node);
           continue;
@@ -488,12 +420,11 @@ class Grouper {
     for (const int unit : units_.order()) result_.steps.push_back(by_unit[static_cast<size_t>(unit)]);
   }
 
-  const ir::Graph& graph_;
   const Lowered& lowered_;
   const GroupOptions& options_;
   Grouping result_;
   UnitOrder units_;
-  std::unordered_set<const TensorNode*> demanded_, needed_, plain_;
+  const Needs needs_;
   std::unordered_map<const ir::Node*, int> external_;
   std::unordered_map<const TensorNode*, int> joins_;
   int last_effect_ = -1, barrier_ = -1;

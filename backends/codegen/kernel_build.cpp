@@ -310,7 +310,7 @@ class KernelBuilder {
 
 ir::TensorType stored_type(const ir::Graph& graph, const TensorNode& node, ir::Device device) {
   if (node.value) return graph.type(*node.value);
-  return {node.dtype, device, node.sizes, ir::contiguous_strides(node.sizes), 0, false};
+  return {node.stored_as.value_or(node.dtype), device, node.sizes, ir::contiguous_strides(node.sizes), 0, false};
 }
 
 BuiltKernel build_kernel(const ir::Graph& graph, const Grouping& grouping, const Group& group) {

@@ -99,9 +99,11 @@ bool hardsigmoid(LowerCall& call) {
   return call.give(clamp(x + 3.0, 0, 6) / 6.0);
 }
 
+// Eager's sixth is a float32 for all types.
 bool hardsigmoid_backward(LowerCall& call) {
+  constexpr double kSixth = 1.0F / 6.0F;
   const Expr grad = call.operand(0, call.out().dtype), x = call.operand(1, call.out().dtype);
-  return call.give(select(apply(Prim::And, x > -3.0, x < 3.0), grad * (1.0 / 6), grad.number(0.0)));
+  return call.give(select(apply(Prim::And, x > -3.0, x < 3.0), grad * kSixth, grad.number(0.0)));
 }
 
 bool hardswish(LowerCall& call) {

@@ -69,6 +69,7 @@ bool cat(LowerCall& call) {
     if (value->rank() != call.out().rank()) return false;
     const Value typed = call.graph.cast(value, *compute_type(call.out().dtype));
     values.push_back(call.graph.map(Prim::Copy, {typed}));
+    values.back()->stored_as = call.out().dtype;
     total = total + value->sizes[static_cast<size_t>(dim)];
   }
   if (!total.same(call.out().sizes[static_cast<size_t>(dim)])) return false;
@@ -77,8 +78,6 @@ bool cat(LowerCall& call) {
 
 constexpr LowerRow kRows[] = {
     GL_LOWER("where", "self", where),
-    GL_LOWER("where", "ScalarOther", where),
-    GL_LOWER("where", "ScalarSelf", where),
     GL_LOWER("masked_fill", "Scalar", masked_fill),
     GL_LOWER("masked_fill", "Tensor", masked_fill),
     GL_LOWER("clamp", "default", clamp),

@@ -31,7 +31,6 @@ Expr absolute(const Expr& x) {
 }
 Expr reciprocal(const Expr& x) { return 1.0 / x; }
 Expr rsqrt(const Expr& x) { return 1.0 / apply(Prim::Sqrt, x); }
-Expr square(const Expr& x) { return x * x; }
 Expr sgn(const Expr& x) {
   if (x.type() == DType::bool_) return apply(Prim::Copy, x);
   const Expr zero = x.number(0.0);
@@ -124,7 +123,6 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("abs", "default", composed<absolute>),
     GL_LOWER("reciprocal", "default", composed<reciprocal>),
     GL_LOWER("rsqrt", "default", composed<rsqrt>),
-    GL_LOWER("square", "default", composed<square>),
     GL_LOWER("sign", "default", composed<sgn>),
     GL_LOWER("sgn", "default", composed<sgn>),
     GL_LOWER("frac", "default", composed<frac>),

@@ -112,16 +112,10 @@ bool unbind(LowerCall& call) {
   return true;
 }
 
-bool fresh_elements(LowerCall& call) {
-  const Value value = call.graph.reshape(call.tensor(0).value(), call.out().sizes);
-  return call.give({&call.graph, value});
-}
-
 constexpr LowerRow kRows[] = {
     GL_LOWER("view", "default", same_elements),
     GL_LOWER("_unsafe_view", "default", same_elements),
     GL_LOWER("_reshape_alias", "default", same_elements),
-    GL_LOWER("reshape", "default", fresh_elements),
     GL_LOWER("alias", "default", itself),
     GL_LOWER("detach", "default", itself),
     GL_LOWER("lift_fresh", "default", itself),

@@ -39,6 +39,8 @@ struct TensorNode {
   std::vector<TensorNode*> args;
   // The graph's value that this is; how it is stored when it has to be.
   std::optional<ir::ValueRef> value;
+  // Without a value: the dtype in which it is stored, where that is not the compute type.
+  std::optional<ir::DType> stored_as;
   double real = 0;      // Number of a floating type
   ir::Sym integer = 0;  // Number of another type, bool as 0 or 1
   int dim = 0;

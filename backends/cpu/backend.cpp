@@ -4,10 +4,12 @@
 
 #include "backends/codegen/fuse.h"
 #include "backends/cpu/contraction_call.h"
+#include "backends/cpu/convolution_call.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
 #include "backends/reference/program.h"
+#include "base/log.h"
 
 namespace graphlift::cpu {
 namespace {
@@ -20,16 +22,30 @@ bool is_static(const std::optional<ir::TensorType>& type) {
                    std::all_of(type->strides.begin(), type->strides.end(), constant));
 }
 
+std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation) {
+  if (is_contraction(*operation.node)) return make_contraction_call(operation);
+  if (is_convolution(*operation.node)) return make_convolution_call(operation);
+  return nullptr;
+}
+
 // What can't be refused later: the call's views are gone by then.
 bool can_take(const ir::Node& node) {
-  if (!is_contraction(node)) return false;
-  if (!is_static(node.outputs[0])) return node.outputs[0]->dtype == ir::DType::float32;
+  const bool contraction = is_contraction(node);
+  if (!contraction && !is_convolution(node)) return false;
+  if (contraction && !is_static(node.outputs[0])) return node.outputs[0]->dtype == ir::DType::float32;
   codegen::NativeOperation operation{&node, {}};
   for (const ir::Arg& arg : node.args)
     ir::for_each_value(arg, [&](const ir::ValueRef& value) {
       operation.operands.push_back(*value.node->outputs[static_cast<size_t>(value.index)]);
     });
-  return make_contraction_call(operation) != nullptr;
+  return make_native_call(operation) != nullptr;
+}
+
+std::string text_of(const codegen::FusedGraph& fused) {
+  std::string text = ir::print(*fused.graph);
+  for (size_t i = 0; i < fused.kernels.size(); ++i)
+    text += "kernel " + std::to_string(i) + ":\n" + codegen::print(fused.kernels[i]);
+  return text;
 }
 
 class Cpu final : public backend::Backend {
@@ -44,9 +60,16 @@ class Cpu final : public backend::Backend {
     options.lower.device_type = 0;
     options.takes = can_take;
     const codegen::FusedGraph fused = codegen::fuse(graph, options);
+    log(Artifact::OutputCode, [&] { return text_of(fused); });
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
-      if (node.op == codegen::kernel_op()) return make_kernel_call(node, compile_kernel(fused.kernels[index_of(node)]));
-      if (node.op == codegen::native_op()) return make_contraction_call(fused.natives[index_of(node)]);
+      if (node.op == codegen::kernel_op()) {
+        ++backend::counters().kernels;
+        return make_kernel_call(node, compile_kernel(fused.kernels[index_of(node)]));
+      }
+      if (node.op == codegen::native_op()) {
+        ++backend::counters().natives;
+        return make_native_call(fused.natives[index_of(node)]);
+      }
       return nullptr;
     };
     return std::make_unique<reference::Program>(*fused.graph, constants, native);
@@ -56,6 +79,8 @@ class Cpu final : public backend::Backend {
 };
 
 }  // namespace
+
+const std::string& kernel_refusal() { return jit_refusal(); }
 
 void register_cpu_backend() {
   static std::once_flag once;

@@ -1,31 +1,17 @@
 // Owns: identity and text of specs.
 #include "backends/cpu/contraction.h"
 
+#include "backends/cpu/contraction_hash.h"
 #include "base/text.h"
 
 namespace graphlift::cpu {
 namespace {
 
-class Hash {
- public:
-  void add(int64_t value) {
-    state_ = (state_ ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
-    state_ ^= state_ >> 29;
-  }
-  void add(const std::vector<int64_t>& values) {
-    add(static_cast<int64_t>(values.size()));
-    for (int64_t value : values) add(value);
-  }
-  void add(const MatrixLayout& layout) {
-    add(layout.batch);
-    add(layout.row);
-    add(layout.column);
-  }
-  size_t result() const { return state_; }
-
- private:
-  uint64_t state_ = 0xCBF29CE484222325u;
-};
+void add(SpecHash& hash, const MatrixLayout& layout) {
+  hash.add(layout.batch);
+  hash.add(layout.row);
+  hash.add(layout.column);
+}
 
 std::string words(const MatrixLayout& layout) {
   std::string out = join(layout.batch, ",");
@@ -35,17 +21,13 @@ std::string words(const MatrixLayout& layout) {
 }  // namespace
 
 size_t ContractionSpec::hash() const {
-  Hash out;
-  for (int64_t it : {static_cast<int64_t>(dtype), static_cast<int64_t>(out_dtype), static_cast<int64_t>(bias), m, n, k})
+  SpecHash out;
+  for (int64_t it : {static_cast<int64_t>(dtype), static_cast<int64_t>(out_dtype), static_cast<int64_t>(bias), m, n, k,
+                     static_cast<int64_t>(remember_b)})
     out.add(it);
   out.add(batch);
-  for (const MatrixLayout* it : {&a, &b, &c}) out.add(*it);
-  for (const PostOp& it : post) {
-    out.add(static_cast<int64_t>(it.kind));
-    out.add(it.operand.strides);
-    out.add(static_cast<int64_t>(it.alpha * 65536));
-  }
-  out.add(remember_b);
+  for (const MatrixLayout* it : {&a, &b, &c}) add(out, *it);
+  out.add(post);
   return out.result();
 }
 

@@ -68,7 +68,8 @@ class Contraction {
 };
 
 // The best implementation of this spec, from the cache or made now; null when nothing here beats or can replace torch's
-// own operator: `why` then says the reason. Any thread; a known spec costs a look-up under a shared lock.
+// own operator: `why` then says the reason. A null for a spec with post-ops says nothing of the same without: ask
+// again, with the post-ops in a kernel of their own. Any thread; a known spec costs a look-up under a shared lock.
 std::shared_ptr<const Contraction> find_contraction(const ContractionSpec& spec, std::string* why = nullptr);
 
 // The same, by the row of the list of implementations named so ("onednn", "onednn packed", "gemm"), for tuning, tests

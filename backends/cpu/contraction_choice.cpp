@@ -1,10 +1,9 @@
-// Owns: the list, and the process-wide cache of contractions.
+// Owns: the list, and the choice from it.
 #include "backends/cpu/contraction_choice.h"
 
-#include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
+#include <utility>
 
+#include "backends/cpu/contraction_cache.h"
 #include "backends/cpu/contraction_form.h"
 #include "backends/cpu/contraction_gemm.h"
 #include "backends/cpu/onednn.h"
@@ -14,22 +13,32 @@
 namespace graphlift::cpu {
 namespace {
 
-bool always(const ContractionSpec&) { return true; }
-
 bool may_remember(const ContractionSpec& spec) { return spec.remember_b; }
 
-// A linear layer's forward with few rows: all of B is read once, and copying it costs 10 to 40% of the time. Below 16
-// rows the kernel reads B directly; above 128 the copy is lost in the product, and C^T grows.
-bool few_rows_by_transposed_b(const ContractionSpec& spec) {
+// One row by a matrix is bound by reading B, which oneDNN would copy first: 2 to 3 times slower.
+bool is_row_by_matrix(const ContractionSpec& spec) { return spec.m == 1 && spec.batch.empty(); }
+
+// Also where oneDNN knows no such dtype.
+bool suits_gemm(const ContractionSpec& spec) { return is_row_by_matrix(spec) || spec.dtype == ir::DType::float64; }
+
+// As its transpose. A linear layer's forward with few rows: B is read once, and copying it first costs 10 to 25% (below
+// 48 rows the transpose has too few columns, above 128 the copy is lost in the product). And fewer than 16 columns,
+// which fill no vector.
+bool suits_swapping(const ContractionSpec& spec) {
   const bool transposed_b = spec.b.row == 1 && spec.b.column > 1;
-  return transposed_b && spec.m >= 16 && spec.m <= 128 && spec.n >= 8 * spec.m && spec.k >= 512;
+  const bool few_rows = transposed_b && spec.m >= 48 && spec.m <= 128 && spec.n >= 8 * spec.m && spec.k >= 512;
+  const bool few_columns = spec.n < 16 && spec.m >= 32 && spec.k >= 64;
+  return few_rows || few_columns;
 }
+
+// A row by a matrix that BLAS can't finish with post-ops is faster as that product and a kernel behind it.
+bool suits_onednn(const ContractionSpec& spec) { return !is_row_by_matrix(spec) || spec.dtype != ir::DType::float32; }
 
 constexpr ContractionImplementation kList[] = {
     {"onednn packed", may_remember, make_onednn_packed},
-    {"onednn swapped", few_rows_by_transposed_b, make_onednn_swapped},
-    {"onednn", always, make_onednn_contraction},
-    {"gemm", always, make_gemm},
+    {"gemm", suits_gemm, make_gemm},
+    {"onednn swapped", suits_swapping, make_onednn_swapped},
+    {"onednn", suits_onednn, make_onednn_contraction},
 };
 
 class Nothing final : public Contraction {
@@ -38,44 +47,49 @@ class Nothing final : public Contraction {
   std::string implementation() const override { return "nothing to do"; }
 };
 
-struct Found {
-  std::shared_ptr<const Contraction> contraction;
-  std::string why;
+// C^T = B^T A^T.
+class Transposed final : public Contraction {
+ public:
+  explicit Transposed(std::unique_ptr<const Contraction> inner) : inner_(std::move(inner)) {}
+  void run(const ContractionOperands& operands) const override {
+    ContractionOperands swapped = operands;
+    std::swap(swapped.a, swapped.b);
+    inner_->run(swapped);
+  }
+  std::string implementation() const override { return cat(inner_->implementation(), " of the transpose"); }
+
+ private:
+  const std::unique_ptr<const Contraction> inner_;
 };
 
-Found choose(const ContractionSpec& given) {
-  Found out{nullptr, invalid(given)};
+using Rows = std::span<const ContractionImplementation>;
+using Cache = SpecCache<ContractionSpec, Contraction>;
+
+// The first of `rows` that makes it; `only_worthwhile`: of those ahead for this spec.
+Cache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& given) {
+  Cache::Found out{nullptr, invalid(given)};
   if (!out.why.empty()) return out;
-  const ContractionSpec spec = canonical(given);
+  ContractionSpec spec = canonical(given);
   if (is_empty(spec)) return {std::make_shared<Nothing>(), {}};
+  const bool transpose = should_transpose(spec);
+  if (transpose) spec = transposed(std::move(spec));
   std::vector<std::string> reasons;
-  for (const ContractionImplementation& row : kList) {
-    if (!row.worthwhile(spec)) continue;
+  for (const ContractionImplementation& row : rows) {
+    if (only_worthwhile && !row.worthwhile(spec)) continue;
     std::string why;
-    if ((out.contraction = row.make(spec, &why))) return out;
+    std::unique_ptr<const Contraction> made = row.make(spec, &why);
+    if (made && transpose) made = std::make_unique<Transposed>(std::move(made));
+    if (made) return {std::move(made), {}};
     reasons.push_back(cat(row.name, ": ", why));
   }
-  out.why = join(reasons, "; ");
-  log(Artifact::PerfHints, [&] { return cat("no contraction for ", given.str(), ": ", out.why); });
+  out.why = reasons.empty() ? "nothing here is ahead of torch" : join(reasons, "; ");
   return out;
 }
 
-struct SpecHash {
-  size_t operator()(const ContractionSpec& spec) const { return spec.hash(); }
-};
-
-// Those that a program uses stay alive through it; the rest go when there are too many.
-constexpr size_t kMostKept = 4096;
-
-struct Cache {
-  std::shared_mutex mutex;
-  std::unordered_map<ContractionSpec, Found, SpecHash> known;
-};
-
-// Never destroyed: runs may outlive static objects.
-Cache& cache() {
-  static Cache& it = *new Cache;
-  return it;
+Cache::Found choose(const ContractionSpec& spec) {
+  Cache::Found out = first_of(kList, true, spec);
+  if (!out.made) log(Artifact::PerfHints, [&] { return cat("no contraction for ", spec.str(), ": ", out.why); });
+  return out;
 }
 
 }  // namespace
@@ -89,35 +103,17 @@ std::vector<std::string_view> contraction_implementations() {
 }
 
 std::shared_ptr<const Contraction> find_contraction(const ContractionSpec& spec, std::string* why) {
-  Cache& shared = cache();
-  {
-    const std::shared_lock lock(shared.mutex);
-    const auto it = shared.known.find(spec);
-    if (it != shared.known.end()) {
-      if (why) *why = it->second.why;
-      return it->second.contraction;
-    }
-  }
-  Found found = choose(spec);  // without the lock: two threads may make the same, one is kept
-  const std::unique_lock lock(shared.mutex);
-  if (shared.known.size() >= kMostKept) shared.known.clear();
-  const auto& [it, added] = shared.known.try_emplace(spec, std::move(found));
-  if (why) *why = it->second.why;
-  return it->second.contraction;
+  static Cache& cache = *new Cache;  // never destroyed: runs may outlive static objects
+  return cache.find(spec, why, choose);
 }
 
-std::shared_ptr<const Contraction> make_contraction(std::string_view implementation, const ContractionSpec& given,
+std::shared_ptr<const Contraction> make_contraction(std::string_view implementation, const ContractionSpec& spec,
                                                     std::string* why) {
-  std::string fault = invalid(given);
-  const ContractionSpec spec = fault.empty() ? canonical(given) : given;
-  if (fault.empty() && is_empty(spec)) return std::make_shared<Nothing>();
-  if (fault.empty()) {
-    fault = cat("no implementation is called ", implementation);
-    for (const ContractionImplementation& row : kList)
-      if (row.name == implementation) return row.make(spec, why);
-  }
-  if (why) *why = fault;
-  return nullptr;
+  Cache::Found found{nullptr, cat("no implementation is called ", implementation)};
+  for (const ContractionImplementation& row : kList)
+    if (row.name == implementation) found = first_of(Rows(&row, 1), false, spec);
+  if (why) *why = found.why;
+  return found.made;
 }
 
 }  // namespace graphlift::cpu

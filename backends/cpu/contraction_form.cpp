@@ -70,19 +70,6 @@ bool fold_into_rows(ContractionSpec& spec) {
   return true;
 }
 
-// C stored by columns: its transpose is stored by rows.
-void prefer_rows(ContractionSpec& spec) {
-  const bool by_columns = spec.c.column != 1 && spec.c.row == 1 && spec.n > 1 && spec.m > 1;
-  if (!by_columns || spec.bias != ir::DType::undefined) return;
-  std::swap(spec.a, spec.b);
-  std::swap(spec.m, spec.n);
-  for (MatrixLayout* it : {&spec.a, &spec.b, &spec.c}) std::swap(it->row, it->column);
-  for (PostOp& post : spec.post) {
-    std::vector<int64_t>& strides = post.operand.strides;
-    if (!strides.empty()) std::swap(strides[strides.size() - 2], strides.back());
-  }
-}
-
 // Where a dimension has one element its stride means nothing: it is set to what a dense matrix would have.
 void set_unit_strides(MatrixLayout& layout, int64_t rows, int64_t columns) {
   if (rows == 1 && columns == 1) {
@@ -113,7 +100,24 @@ ContractionSpec canonical(ContractionSpec spec) {
   merge_batch(spec);
   while (fold_into_rows(spec)) {
   }
-  prefer_rows(spec);
+  set_unit_strides(spec);
+  return spec;
+}
+
+bool should_transpose(const ContractionSpec& spec) {
+  const bool by_columns = spec.c.row == 1 && spec.c.column != 1 && spec.n > 1 && spec.m > 1;
+  return by_columns && spec.bias == ir::DType::undefined;
+}
+
+ContractionSpec transposed(ContractionSpec spec) {
+  std::swap(spec.a, spec.b);
+  std::swap(spec.m, spec.n);
+  for (MatrixLayout* it : {&spec.a, &spec.b, &spec.c}) std::swap(it->row, it->column);
+  for (PostOp& post : spec.post) {
+    std::vector<int64_t>& strides = post.operand.strides;
+    if (!strides.empty()) std::swap(strides[strides.size() - 2], strides.back());
+  }
+  spec.remember_b = false;  // it is another B
   set_unit_strides(spec);
   return spec;
 }

@@ -7,9 +7,13 @@
 namespace graphlift::cpu {
 
 // No batch dimension of size 1; neighbours that are one dimension in memory are one; a batch over which B is broadcast
-// is rows of A where A, C and the operands allow it; C is stored by rows (else C^T = B^T A^T is computed) unless a
-// bias, or a post-op's operand that is no plain matrix, forbids; strides of dimensions of size 1 say dense.
+// is rows of A where A, C and the operands allow it; strides of dimensions of size 1 say dense.
 ContractionSpec canonical(ContractionSpec spec);
+
+// Whether C is stored by columns and C^T = B^T A^T, which then is stored by rows, can be told as a spec: no bias.
+bool should_transpose(const ContractionSpec& canonical);
+// That product: A and B change places, in the operands of a run too.
+ContractionSpec transposed(ContractionSpec canonical);
 
 // Whether C has no elements.
 bool is_empty(const ContractionSpec& spec);

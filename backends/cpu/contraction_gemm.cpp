@@ -52,17 +52,20 @@ class GemmContraction final : public Contraction {
     const auto* a = static_cast<const Number*>(operands.a);
     const auto* b = static_cast<const Number*>(operands.b);
     auto* c = static_cast<Number*>(operands.c);
-    run_batch(0, a, b, c);
+    run_batch(0, a, b, c, static_cast<const Number*>(operands.bias));
   }
   std::string implementation() const override { return "torch gemm"; }
 
  private:
-  void run_batch(size_t dim, const Number* a, const Number* b, Number* c) const {
-    if (dim == spec_.batch.size()) return run_one(a, b, c);
+  void run_batch(size_t dim, const Number* a, const Number* b, Number* c, const Number* bias) const {
+    if (dim == spec_.batch.size()) return run_one(a, b, c, bias);
     for (int64_t i = 0; i < spec_.batch[dim]; ++i)
-      run_batch(dim + 1, a + i * spec_.a.batch[dim], b + i * spec_.b.batch[dim], c + i * spec_.c.batch[dim]);
+      run_batch(dim + 1, a + i * spec_.a.batch[dim], b + i * spec_.b.batch[dim], c + i * spec_.c.batch[dim], bias);
   }
-  void run_one(const Number* a, const Number* b, Number* c) const {
+  // The bias is what C holds when the product is accumulated onto it.
+  void run_one(const Number* a, const Number* b, Number* c, const Number* bias) const {
+    if (bias)
+      for (int64_t row = 0; row < spec_.m; ++row) std::copy_n(bias, spec_.n, c + row * spec_.c.row);
     const int m = static_cast<int>(spec_.m), n = static_cast<int>(spec_.n), k = static_cast<int>(spec_.k);
     const Number one = 1, beta = static_cast<Number>(beta_);
     gemm_(&b_.transposed, &a_.transposed, &n, &m, &k, &one, b, &b_.pitch, a, &a_.pitch, &beta, c, &c_.pitch);
@@ -91,7 +94,7 @@ std::unique_ptr<const Contraction> make(const ContractionSpec& spec, const char*
     if (why) *why = fault;
     return nullptr;
   }
-  const float beta = spec.post.empty() ? 0 : spec.post.front().alpha;
+  const float beta = spec.bias != ir::DType::undefined ? 1 : spec.post.empty() ? 0 : spec.post.front().alpha;
   return std::make_unique<GemmContraction<Number>>(spec, gemm, a, b, c, beta);
 }
 
@@ -109,8 +112,9 @@ constexpr std::array kRows = {
 
 std::unique_ptr<const Contraction> make_gemm(const ContractionSpec& spec, std::string* why) {
   const bool only_accumulates = spec.post.size() == 1 && spec.post.front().kind == PostOpKind::Accumulate;
-  if (spec.bias != ir::DType::undefined || !(spec.post.empty() || only_accumulates)) {
-    if (why) *why = "BLAS adds no bias and has no post-ops";
+  const bool has_bias = spec.bias != ir::DType::undefined;
+  if (!(spec.post.empty() || (only_accumulates && !has_bias)) || (has_bias && spec.bias != spec.out_dtype)) {
+    if (why) *why = "BLAS has no post-ops";
     return nullptr;
   }
   for (const Row& row : kRows)

@@ -1,5 +1,5 @@
 // Owns: contractions by the BLAS that torch was built with.
-// Must not: carry post-ops other than accumulation: BLAS has none.
+// Must not: carry post-ops other than a bias or an accumulation: BLAS has none.
 #pragma once
 
 #include <memory>

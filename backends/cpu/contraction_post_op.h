@@ -11,7 +11,9 @@
 namespace graphlift::cpu {
 
 // ROW(identifier, "name", operand, "formula"); y is the value so far, t the operand, alpha and beta the two numbers of
-// the row. operand: None, Tensor (reads one more tensor), Output (reads what the output held before).
+// the row. NaN, infinity and the sign of zero come out as of torch's operators; minimum, maximum and clamp are no rows
+// because kernels lose a NaN there. operand: None, Tensor (reads one more tensor), Output (reads what the output held
+// before).
 // clang-format off
 #define GRAPHLIFT_POST_OPS(ROW)                                                    \
   ROW(Relu, "relu", None, "max(y, 0)")                                             \
@@ -21,14 +23,11 @@ namespace graphlift::cpu {
   ROW(Silu, "silu", None, "y * sigmoid(y)")                                        \
   ROW(Sigmoid, "sigmoid", None, "1 / (1 + exp(-y))")                               \
   ROW(Tanh, "tanh", None, "tanh(y)")                                               \
-  ROW(Clamp, "clamp", None, "min(max(y, alpha), beta)")                            \
   ROW(Linear, "linear", None, "alpha * y + beta")                                  \
   ROW(Add, "add", Tensor, "y + t")                                                 \
   ROW(Sub, "sub", Tensor, "y - t")                                                 \
   ROW(Mul, "mul", Tensor, "y * t")                                                 \
   ROW(Div, "div", Tensor, "y / t")                                                 \
-  ROW(Maximum, "maximum", Tensor, "max(y, t), a NaN of either is not kept")        \
-  ROW(Minimum, "minimum", Tensor, "min(y, t), a NaN of either is not kept")        \
   ROW(Accumulate, "accumulate", Output, "y + alpha * (what the output held)")
 // clang-format on
 

@@ -2,8 +2,12 @@
 // Must not: include torch headers.
 #pragma once
 
+#include <string>
+
 namespace graphlift::cpu {
 
 void register_cpu_backend();  // once; later calls do nothing
+// Why no kernels can be compiled here; empty: they can. With the GIL.
+const std::string& kernel_refusal();
 
 }  // namespace graphlift::cpu

@@ -204,6 +204,7 @@ class KernelEmitter {
 
   void emit_phases(const Innermost& innermost) {
     rows_.clear();
+    spills_made_.clear();
     for (int phase = 0; phase <= schedule_.phases; ++phase) {
       emit_row_values(phase);
       if (phase < schedule_.phases) emit_phase(phase, innermost);
@@ -261,9 +262,18 @@ class KernelEmitter {
     std::function<Reg(int)> value = [&](int i) -> Reg {
       if (!schedule_.is_inner[static_cast<size_t>(i)]) return code_.splat(rows_.at(i), schedule_.lanes);
       if (auto found = values.find(i); found != values.end()) return found->second;
-      const Reg made = compute(kernel_.nodes[static_cast<size_t>(i)], schedule_.lanes, mask, value);
-      values.emplace(i, made);
-      return made;
+      const bool spilled = schedule_.spilled[static_cast<size_t>(i)];
+      const ScalarNode& node = kernel_.nodes[static_cast<size_t>(i)];
+      if (spilled && spills_made_.count(i) && spills_made_.at(i) < phase) {
+        const Reg kept = code_.load(spill_place(i), node.type, schedule_.lanes, nullptr);
+        return values.emplace(i, kept).first->second;
+      }
+      const Reg made = compute(node, schedule_.lanes, mask, value);
+      if (spilled) {
+        spills_made_.emplace(i, phase);
+        code_.store(spill_place(i), node.type, made, nullptr);
+      }
+      return values.emplace(i, made).first->second;
     };
     const bool row_mask = schedule_.shape == Shape::Columns;
     for (const auto& [node, accumulator] : accumulators) {
@@ -277,6 +287,22 @@ class KernelEmitter {
       if (!schedule_.varies(store.index) || schedule_.phase[static_cast<size_t>(store.value)] != phase) continue;
       write(store.buffer, store.index, value(store.value), mask, schedule_.lanes);
     }
+  }
+
+  // Where a row keeps an element value: memory on the stack, padded to whole vectors.
+  std::string spill_place(int node) {
+    const ir::DType type = kernel_.nodes[static_cast<size_t>(node)].type;
+    auto [found, fresh] = spills_.emplace(node, "");
+    if (fresh) {
+      const std::string bytes = std::to_string(schedule_.row_elements * ir::bytes(type));
+      found->second = variable("[" + bytes + " x i8], align 64");
+    }
+    Reg index = whole(0);
+    for (const int axis : schedule_.inner)
+      index = add(times(index, whole(extent(axis).constant())), index_[static_cast<size_t>(axis)]);
+    const int64_t padded = (extent(schedule_.vector_axis).constant() + schedule_.lanes - 1) / schedule_.lanes;
+    index = add(times(index, whole(padded * schedule_.lanes)), index_[static_cast<size_t>(schedule_.vector_axis)]);
+    return code_.element(found->second, type, index);
   }
 
   // --- one node ------------------------------------------------------------------------------------------------------
@@ -384,8 +410,10 @@ class KernelEmitter {
   KernelCode result_;
   std::string allocas_;
   std::map<std::string, int> numbers_;
-  std::vector<Reg> index_;   // per axis, as far as loops have it
-  std::map<int, Reg> rows_;  // row values by node
+  std::vector<Reg> index_;             // per axis, as far as loops have it
+  std::map<int, Reg> rows_;            // row values by node
+  std::map<int, std::string> spills_;  // memory per spilled node
+  std::map<int, int> spills_made_;     // the phase that fills it
   int row_lanes_ = 1;
   const Reg* row_mask_ = nullptr;
 };

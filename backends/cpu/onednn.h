@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cpu/contraction.h"
+#include "backends/cpu/convolution.h"
 
 namespace graphlift::cpu {
 
@@ -16,5 +17,8 @@ std::unique_ptr<const Contraction> make_onednn_contraction(const ContractionSpec
 std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec& spec, std::string* why);
 // B reordered once and kept (ContractionSpec::remember_b).
 std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec& spec, std::string* why);
+
+// Sizes fit each other, and no tensor is empty.
+std::unique_ptr<const Convolution> make_onednn_convolution(const ConvolutionSpec& spec, std::string* why);
 
 }  // namespace graphlift::cpu

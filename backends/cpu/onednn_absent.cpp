@@ -1,4 +1,6 @@
 // Owns: the answers of a build without oneDNN's headers; compiled only then.
+#include <cstddef>
+
 #include "backends/cpu/onednn.h"
 
 namespace graphlift::cpu {
@@ -16,5 +18,8 @@ std::unique_ptr<const Contraction> make_onednn_contraction(const ContractionSpec
 }
 std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec&, std::string* why) { return absent(why); }
 std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec&, std::string* why) { return absent(why); }
+std::unique_ptr<const Convolution> make_onednn_convolution(const ConvolutionSpec&, std::string* why) {
+  return absent(why);
+}
 
 }  // namespace graphlift::cpu

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/block_pool.h"
 #include "torch/convert.h"
 
 namespace graphlift::cpu {
@@ -26,12 +27,23 @@ ResultLayout::ResultLayout(const ir::TensorType& type) : dtype_(torch_layer::to_
   }
 }
 
+namespace {
+
+at::Tensor allocate_as(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
+  const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
+  if (bytes < kPooledBytes) return at::detail::empty_strided_cpu(sizes, strides, dtype);
+  constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
+  return at::detail::empty_strided_generic(sizes, strides, block_pool(), kCpu, dtype);
+}
+
+}  // namespace
+
 at::Tensor ResultLayout::allocate(std::span<const int64_t> symbols) const {
-  if (symbolic_sizes_.empty()) return at::detail::empty_strided_cpu(sizes_, strides_, dtype_);
+  if (symbolic_sizes_.empty()) return allocate_as(sizes_, strides_, dtype_);
   c10::SmallVector<int64_t, 5> sizes, strides;
   for (const ir::Sym& size : symbolic_sizes_) sizes.push_back(size.eval(symbols));
   for (const ir::Sym& stride : symbolic_strides_) strides.push_back(stride.eval(symbols));
-  return at::detail::empty_strided_cpu(sizes, strides, dtype_);
+  return allocate_as(sizes, strides, dtype_);
 }
 
 }  // namespace graphlift::cpu

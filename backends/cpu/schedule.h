@@ -24,10 +24,16 @@ struct Schedule {
   std::vector<bool> is_inner;
   std::vector<int> phase;
   int phases = 1;
+  // Rows: element values that are kept for later phases, `row_elements` of each.
+  std::vector<bool> spilled;
+  int64_t row_elements = 0;
 
   bool varies(const codegen::Affine& index) const;  // with the inner loops
   bool is_inner_axis(int axis) const;
 };
+
+// Fills `spilled`; the rest of the schedule is complete.
+void find_spills(const codegen::Kernel& kernel, Schedule* schedule);
 
 Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target);
 

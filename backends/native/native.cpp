@@ -26,7 +26,7 @@ class Native final : public backend::Backend {
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
                                                   const std::vector<at::Tensor>& constants) const override {
     for (const char* name : kBackends) {
-      const backend::Backend* found = backend::find_backend(name);
+      const auto found = backend::find_backend(name);
       if (found && supports_all(*found, graph)) return found->compile(graph, constants);
     }
     throw InternalError("no backend takes this graph");

@@ -3,6 +3,7 @@
 
 #include "backends/reference/program.h"
 #include "base/error.h"
+#include "ops/traits.h"
 #include "torch/convert.h"
 
 namespace graphlift::reference {
@@ -23,8 +24,10 @@ const ir::Op& constant_op() {
   return op;
 }
 
+}  // namespace
+
 // The highest symbol in an argument, plus one.
-void count_symbols(const ir::Arg& arg, size_t* count) {
+static void count_symbols(const ir::Arg& arg, size_t* count) {
   if (const ir::Sym* sym = arg.sym()) {
     std::vector<ir::SymbolId> symbols;
     sym->collect(&symbols);
@@ -33,8 +36,6 @@ void count_symbols(const ir::Arg& arg, size_t* count) {
     for (const ir::Arg& item : *list) count_symbols(item, count);
   }
 }
-
-}  // namespace
 
 class Builder {
  public:
@@ -107,7 +108,7 @@ class Builder {
     if (const ir::ValueRef* value = arg.value()) return {Operand::Kind::Slot, slot(*value)};
     ComputedArg computed{arg, type};
     ir::for_each_value(computed.arg, [&](ir::ValueRef& value) { value = {nullptr, slot(value)}; });
-    count_symbols(arg, &program_.symbol_count_);
+    graphlift::reference::count_symbols(arg, &program_.symbol_count_);
     program_.computed_.push_back(std::move(computed));
     return {Operand::Kind::Computed, static_cast<int32_t>(program_.computed_.size() - 1)};
   }
@@ -149,18 +150,11 @@ class Builder {
     if (!call) return false;
     Step step;
     step.native = std::move(call);
-    for (const ir::Arg& arg : node.args) {
-      count_symbols(arg, &program_.symbol_count_);
+    for (const ir::Arg& arg : node.args)
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { step.reads.push_back(slot(value)); });
-    }
-    for (const auto& type : node.outputs) {
-      if (!type) continue;
-      for (const ir::Dims* dims : {&type->sizes, &type->strides})
-        for (const ir::Sym& size : *dims) count_symbols(size, &program_.symbol_count_);
-    }
-    for (const ir::Node& input : graph_.nodes())
-      if (input.kind == ir::NodeKind::Input)
-        for (const ir::Sym& size : input.outputs[0]->sizes) count_symbols(size, &program_.symbol_count_);
+    for (const auto& type : node.outputs)
+      if (type) count_symbols(*type);
+    for (const ir::Node* input : graph_.inputs()) count_symbols(*input->outputs[0]);
     release(node, &step);
     add_results(node, &step);
     program_.steps_.push_back(std::move(step));
@@ -172,8 +166,23 @@ class Builder {
       step->results.push_back(define({const_cast<ir::Node*>(&node), static_cast<int>(i)}));
   }
 
+  void expect_results(const ir::Node& node, Step* step) {
+    for (const auto& type : node.outputs) {
+      step->expected.emplace_back();
+      if (!type) continue;
+      step->expected.back() = {torch_layer::to_torch(type->dtype), type->sizes, type->strides};
+      count_symbols(*type);
+    }
+  }
+
+  void count_symbols(const ir::TensorType& type) {
+    for (const ir::Dims* dims : {&type.sizes, &type.strides})
+      for (const ir::Sym& size : *dims) graphlift::reference::count_symbols(size, &program_.symbol_count_);
+  }
+
   void add_step(const ir::Node& node) {
     if (add_native(node)) return;
+    ++backend::counters().externals;
     Step step;
     step.op = find_operator(node.op);
     const auto& parameters = step.op->schema().arguments();
@@ -182,6 +191,7 @@ class Builder {
       step.operands.push_back(operand(node, node.args[i], parameters[i].type(), &step));
     release(node, &step);
     add_results(node, &step);
+    if (native_ && !ops::viewed_value(node)) expect_results(node, &step);
     program_.stack_size_ = std::max({program_.stack_size_, parameters.size(), step.op->schema().returns().size()});
     program_.steps_.push_back(std::move(step));
   }

@@ -44,13 +44,20 @@ class NativeCall {
 // Null: torch runs the node.
 using NativeFactory = std::function<std::unique_ptr<NativeCall>(const ir::Node& node)>;
 
+// How a result must lie for native steps that read it: they rely on the graph's types.
+struct ExpectedResult {
+  c10::ScalarType dtype;
+  ir::Dims sizes, strides;
+};
+
 struct Step {
   std::optional<c10::OperatorHandle> op;  // without a native call
   std::shared_ptr<const NativeCall> native;
   std::vector<int32_t> reads;  // of a native call: slots
   std::vector<Operand> operands;
-  std::vector<int32_t> results;   // slot per result, lists flattened; -1: dropped
-  std::vector<int32_t> releases;  // slots that only a computed argument of this step still needed
+  std::vector<int32_t> results;                         // slot per result, lists flattened; -1: dropped
+  std::vector<std::optional<ExpectedResult>> expected;  // with native steps alone: per result
+  std::vector<int32_t> releases;                        // slots that only a computed argument of this step still needed
 };
 
 class Program final : public backend::CompiledGraph {
@@ -64,6 +71,7 @@ class Program final : public backend::CompiledGraph {
   struct Running;
   void execute(const Step& step, Running& running) const;
   void execute_native(const Step& step, Running& running) const;
+  void check_results(const Step& step, Running& running) const;
 
   size_t slot_count_ = 0;
   size_t symbol_count_ = 0;

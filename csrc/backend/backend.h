@@ -2,6 +2,7 @@
 // Must not: include torch headers; tensors are passed as pointers to at::Tensor.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,8 +36,16 @@ class Backend {
   virtual std::string fingerprint() const = 0;  // part of every cache key
 };
 
+// What backends made in this process.
+struct Counters {
+  std::atomic<uint64_t> kernels = 0;    // fused kernels in compiled graphs
+  std::atomic<uint64_t> natives = 0;    // calls that backends took themselves (contractions)
+  std::atomic<uint64_t> externals = 0;  // calls that stay torch's
+};
+Counters& counters();
+
 void register_backend(std::unique_ptr<Backend> backend);
-const Backend* find_backend(const std::string& name);  // null when unknown
-std::vector<std::string> backend_names();              // sorted
+std::shared_ptr<const Backend> find_backend(const std::string& name);  // null when unknown
+std::vector<std::string> backend_names();                              // sorted
 
 }  // namespace graphlift::backend

@@ -12,7 +12,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::unique_ptr<Backend>> backends;
+  std::map<std::string, std::shared_ptr<Backend>> backends;
 };
 
 // Never destroyed: compiled graphs of other static objects may still point into a backend at exit.
@@ -23,6 +23,11 @@ Registry& registry() {
 
 }  // namespace
 
+Counters& counters() {
+  static Counters counters;
+  return counters;
+}
+
 void register_backend(std::unique_ptr<Backend> backend) {
   GL_CHECK(backend && !backend->name().empty(), "a backend without a name");
   std::string name = backend->name();
@@ -32,11 +37,11 @@ void register_backend(std::unique_ptr<Backend> backend) {
   GL_CHECK(added, "backend \"" + name + "\" is registered already");
 }
 
-const Backend* find_backend(const std::string& name) {
+std::shared_ptr<const Backend> find_backend(const std::string& name) {
   Registry& all = registry();
   std::lock_guard lock(all.mutex);
   auto found = all.backends.find(name);
-  return found == all.backends.end() ? nullptr : found->second.get();
+  return found == all.backends.end() ? nullptr : found->second;
 }
 
 std::vector<std::string> backend_names() {

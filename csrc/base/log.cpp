@@ -2,7 +2,6 @@
 #include "base/log.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <optional>
 
 #include "base/ref.h"
@@ -65,7 +64,7 @@ bool apply_item(std::string_view item, Levels* levels) {
   }
   const std::optional<size_t> artifact = artifact_named(name);
   if (artifact) (*levels)[*artifact] = level;
-  return artifact.has_value() || item == "help";
+  return artifact.has_value();
 }
 
 Levels current_levels() {
@@ -118,42 +117,17 @@ std::string set_logs(std::string_view setting) {
   });
   if (!unknown.empty())
     return cat("unknown log \"", unknown, "\"; valid names: ", join(kArtifactNames, ", "),
-               ", all; +name for more detail, -name to turn one off, help for what they show");
+               ", all; +name for more detail, -name to turn one off");
   install(levels);
   return {};
 }
 
 void reset_logs() { install(Levels{}); }
 
-bool wants_log_help(std::string_view setting) {
-  return !each_item(setting, [](std::string_view item) { return item != "help"; });
-}
-
-std::string log_help() {
-  std::string out = "GRAPHLIFT_LOGS: names, comma separated; +name for more detail, -name to turn one off, all\n";
-  for (size_t i = 0; i < kArtifactNames.size(); ++i) {
-    std::string name(kArtifactNames[i]);
-    name.resize(14, ' ');
-    out += cat("  ", name, kWords[i], "\n");
-  }
-  return out;
-}
-
-std::string set_logs_from_environment() {
-  if (const char* own = std::getenv("GRAPHLIFT_LOGS")) {
-    if (wants_log_help(own)) std::fputs(log_help().c_str(), stderr);
-    return set_logs(own);
-  }
-  const char* torch = std::getenv("TORCH_LOGS");
-  if (!torch) return {};
-  Levels levels = current_levels();
-  each_item(torch, [&](std::string_view item) {
-    const std::string_view name = item.front() == '+' || item.front() == '-' ? stripped(item.substr(1)) : item;
-    if (artifact_named(name)) apply_item(item, &levels);  // torch's other names, "all" too, are torch's business
-    return true;
-  });
-  install(levels);
-  return {};
+std::vector<std::pair<std::string_view, std::string_view>> log_table() {
+  std::vector<std::pair<std::string_view, std::string_view>> rows;
+  for (size_t i = 0; i < kArtifactNames.size(); ++i) rows.emplace_back(kArtifactNames[i], kWords[i]);
+  return rows;
 }
 
 void set_log_emitter(PyObject* emit) {

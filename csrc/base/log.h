@@ -10,18 +10,20 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace graphlift {
 
 // ARTIFACT(identifier, "name", "what it shows")
-#define GRAPHLIFT_ARTIFACTS(ARTIFACT)                                                  \
-  ARTIFACT(GraphBreaks, "graph_breaks", "each graph break: reason, user's line, hint") \
-  ARTIFACT(Recompiles, "recompiles", "each recompilation and the guard that failed")   \
-  ARTIFACT(Guards, "guards", "the guards of each region")                              \
-  ARTIFACT(Graph, "graph", "the captured graph as a table")                            \
-  ARTIFACT(GraphCode, "graph_code", "the captured graph as code")                      \
-  ARTIFACT(AotGraphs, "aot_graphs", "the forward and backward graph of each region")   \
-  ARTIFACT(Bytecode, "bytecode", "the instructions of captured frames")                \
+#define GRAPHLIFT_ARTIFACTS(ARTIFACT)                                                               \
+  ARTIFACT(GraphBreaks, "graph_breaks", "each graph break: reason, place in the user's code, hint") \
+  ARTIFACT(Recompiles, "recompiles", "each recompilation: the guards that failed, in words")        \
+  ARTIFACT(Guards, "guards", "the guards of each region")                                           \
+  ARTIFACT(Graph, "graph", "the captured graph of each region, an operator a line")                 \
+  ARTIFACT(GraphCode, "graph_code", "the captured graph as Python code, with the user's lines")     \
+  ARTIFACT(AotGraphs, "aot_graphs", "the forward and backward graph of each region")                \
+  ARTIFACT(OutputCode, "output_code", "what a backend made: calls and kernels")                     \
+  ARTIFACT(Bytecode, "bytecode", "the instructions that each region stands for")                    \
   ARTIFACT(PerfHints, "perf_hints", "what keeps a region from being faster")
 
 enum class Artifact : uint8_t {
@@ -63,16 +65,10 @@ void log(Artifact artifact, Words&& words) {
 }
 
 // Turns logs on and off: "graph_breaks,+guards,-bytecode", "all", "-all"; blanks are allowed. Returns an empty string,
-// or what is wrong with the setting (nothing is changed then). "help" changes nothing and is answered by
-// wants_log_help().
+// or what is wrong with the setting (nothing is changed then). Who reads the environment calls this with what it says.
 std::string set_logs(std::string_view setting);
-void reset_logs();  // all off
-bool wants_log_help(std::string_view setting);
-std::string log_help();  // names and what they show
-
-// GRAPHLIFT_LOGS, or the names in TORCH_LOGS that are known here when the first is not set. Returns what is wrong, or
-// nothing.
-std::string set_logs_from_environment();
+void reset_logs();                                                       // all off
+std::vector<std::pair<std::string_view, std::string_view>> log_table();  // names and what they show
 
 // Called as emit(artifact: str, text: str), with the GIL. Null: stderr. Call with the GIL.
 void set_log_emitter(PyObject* emit);

@@ -5,11 +5,15 @@
 
 #include "capture/attribute_kinds.h"
 #include "capture/attributes.h"
+#include "capture/c_proxies.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "cpython/hook.h"
+#include "cpython/raw_dict.h"
 
 namespace graphlift::capture {
 
+using guards::GuardKind;
 using guards::OriginId;
 using guards::OriginKind;
 
@@ -23,30 +27,69 @@ bool opaque(Capture& capture, PyObject* object) {
   return !is_python_class(type);
 }
 
+bool type_is(PyObject* object, std::string_view name) { return Py_TYPE(object)->tp_name == name; }
+
 // One call's arguments as C code gets them.
 struct Prepared {
   std::vector<Ref> hold;
   std::vector<PyObject*> args;
 };
 
-bool prepare(Capture& capture, const CallArgs& call, uint8_t flags, Prepared* out) {
+bool is_callback(const CallArgs& call, Py_ssize_t i, uint16_t flags) {
+  if (i < call.nargs) return (i == 0 && (flags & kCallsFirst)) || (i == 1 && (flags & kCallsSecond));
+  PyObject* name = PyTuple_GET_ITEM(call.kwnames, i - call.nargs);
+  return ((flags & (kCallsKey | kCallsSecond)) && PyUnicode_CompareWithASCIIString(name, "key") == 0) ||
+         ((flags & kCallsSecond) && PyUnicode_CompareWithASCIIString(name, "func") == 0);
+}
+
+bool has_callback(const CallArgs& call, uint16_t flags) {
   const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  for (Py_ssize_t i = 0; i < total; ++i)
+    if (is_callback(call, i, flags) && call.args[i] != Py_None) return true;
+  return false;
+}
+
+// The elements of an iterable that C code looks into. A container without containers from outside is harmless.
+Ref looked_into(Capture& capture, const Ref& seen, uint16_t flags) {
+  PyObject* object = seen.get();
+  const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_Check(object);
+  if (container ? !holds_outside_container(capture, object) : !PyIter_Check(object)) return seen;
+  return element_proxy(capture, object, flags & kHandsOn);
+}
+
+// False after a break: an argument that C code must not get.
+bool may_pass(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t flags) {
+  PyObject* arg = call.args[i];
+  const bool moved_only = (flags & kShallow) && i > 0;
+  if (opaque(capture, arg) && !moved_only) {
+    break_here(capture, "unknown_callable", describe(call.callable) + " on an object of type " + Py_TYPE(arg)->tp_name);
+  } else if (is_outside_iterator(capture, arg) && reads_argument(call, i)) {
+    break_here(capture, PyGen_Check(arg) ? "inner_generator" : "loop_boundary");
+  } else if (!(flags & (kShallow | kLooksInto)) && holds_outside_container(capture, arg)) {
+    break_here(capture, "nested_outside", describe(call.callable));
+  } else {
+    return true;
+  }
+  return false;
+}
+
+Ref prepared_argument(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t flags, bool looks_into) {
+  PyObject* arg = call.args[i];
+  if (is_callback(call, i, flags)) return call_proxy(capture, arg);
+  const bool moved_only = (flags & kShallow) && i > 0;
+  const bool container = container_kind(arg) != Kind::None && capture.is_outside(arg);
+  Ref seen = moved_only && !(container && reads_argument(call, i)) ? Ref::borrow(arg) : for_c_code(capture, arg);
+  if (seen && looks_into) seen = looked_into(capture, seen, flags);
+  if (seen && !(flags & kSymbolic)) seen = capture.concrete(seen.get());
+  return seen;
+}
+
+bool prepare(Capture& capture, const CallArgs& call, uint16_t flags, Prepared* out) {
+  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  const bool looks_into = (flags & kLooksInto) && !((flags & kHandsOn) && has_callback(call, flags));
   for (Py_ssize_t i = 0; i < total; ++i) {
-    PyObject* arg = call.args[i];
-    const bool moved_only = (flags & kShallow) && i > 0;
-    if (opaque(capture, arg) && !moved_only) {
-      break_here(capture, "unknown_callable",
-                 describe(call.callable) + " on an object of type " + Py_TYPE(arg)->tp_name);
-      return false;
-    }
-    if (!(flags & kShallow) && holds_outside_container(capture, arg)) {
-      break_here(capture, "nested_outside", describe(call.callable));
-      return false;
-    }
-    Ref seen = moved_only && !(container_kind(arg) != Kind::None && capture.is_outside(arg) && reads_argument(call, i))
-                   ? Ref::borrow(arg)
-                   : for_c_code(capture, arg);
-    if (seen && !(flags & kSymbolic)) seen = capture.concrete(seen.get());
+    if (!may_pass(capture, call, i, flags)) return false;
+    Ref seen = prepared_argument(capture, call, i, flags, looks_into);
     if (!seen) return false;
     out->args.push_back(seen.get());
     out->hold.push_back(std::move(seen));
@@ -73,7 +116,7 @@ bool reads_argument(const CallArgs& call, Py_ssize_t index) {
   return true;
 }
 
-Ref run_prepared(Capture& capture, const CallArgs& call, uint8_t flags) {
+Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Prepared prepared;
   if (!prepare(capture, call, flags, &prepared)) return Ref();
   if ((flags & kMutates) && call.nargs > 0) note_mutation(capture, call.args[0]);
@@ -108,6 +151,8 @@ Ref call_tensor_function(Capture& capture, const CallArgs& call) {
   Prepared prepared;
   const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) {
+    if (type_is(call.args[i], "torch._C.Generator"))
+      return break_here(capture, "generator_argument", describe(call.callable));
     if (opaque(capture, call.args[i]))
       return break_here(capture, "unknown_callable",
                         describe(call.callable) + " with an object of type " + Py_TYPE(call.args[i])->tp_name);
@@ -175,80 +220,6 @@ Ref call_type(Capture& capture, const CallArgs& call) {
   if (is_container_type(type)) return run_prepared(capture, call, kShallow);
   if (!is_python_class(type)) return break_here(capture, "unknown_callable", describe(call.callable));
   return make_instance(capture, call, type);
-}
-
-namespace {
-
-bool is_partial(PyObject* object) {
-  static PyObject* type = [] {
-    Ref module = Ref::steal(PyImport_ImportModule("functools"));
-    return module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;
-  }();
-  return type && Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(type));
-}
-
-Ref partial_part(Capture& capture, PyObject* partial, const char* name) {
-  Ref value = Ref::steal(PyObject_GetAttrString(partial, name));
-  Outside* outside = capture.objects.find(partial);
-  if (!value || !outside) return value;
-  Ref key = Ref::steal(PyUnicode_InternFromString(name));
-  return capture.admit(value.get(), capture.origins().child(outside->origin, OriginKind::PartialPart, key.get()));
-}
-
-Ref call_partial(Capture& capture, const CallArgs& call) {
-  Ref function = partial_part(capture, call.callable, "func");
-  Ref args = function ? partial_part(capture, call.callable, "args") : Ref();
-  args = args ? for_c_code(capture, args.get()) : args;
-  Ref keywords = args ? partial_part(capture, call.callable, "keywords") : Ref();
-  keywords = keywords ? for_c_code(capture, keywords.get()) : keywords;
-  if (!keywords) return keywords;
-  Ref given = Ref::steal(PyTuple_New(call.nargs));
-  if (!given) return given;
-  for (Py_ssize_t i = 0; i < call.nargs; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(call.args[i]));
-  Ref all = Ref::steal(PySequence_Concat(args.get(), given.get()));
-  Ref merged = all ? Ref::steal(PyDict_Copy(keywords.get())) : Ref();
-  if (!merged) return merged;
-  const Py_ssize_t named = call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0;
-  for (Py_ssize_t i = 0; i < named; ++i)
-    if (PyDict_SetItem(merged.get(), PyTuple_GET_ITEM(call.kwnames, i), call.args[call.nargs + i]) < 0) return Ref();
-  return call_ex(capture, function.get(), all.get(), merged.get());
-}
-
-// logger.warning_once and the like: the cache is what makes them once.
-bool says_once(PyObject* function) {
-  Ref name = Ref::steal(PyObject_GetAttrString(function, "__name__"));
-  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
-  PyErr_Clear();
-  return text && std::string_view(text).ends_with("_once");
-}
-
-bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
-
-}  // namespace
-
-bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
-  if (is_partial(call.callable)) {
-    *result = call_partial(capture, call);
-    return true;
-  }
-  if (type_is(call.callable, "functools._lru_cache_wrapper")) {
-    // The cache only saves work: the function itself gives the same value, with everything it reads guarded.
-    Ref wrapped = Ref::steal(PyObject_GetAttrString(call.callable, "__wrapped__"));
-    if (wrapped && says_once(wrapped.get())) {
-      *result = defer_call(capture, call);
-      return true;
-    }
-    *result = wrapped ? graphlift::capture::call(capture, wrapped.get(), call.args, call.nargs, call.kwnames) : Ref();
-    return true;
-  }
-  for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})
-    if (type_is(call.callable, name)) {
-      const bool instance =
-          call.nargs > 0 && capture.is_outside(call.args[0]) && container_kind(call.args[0]) == Kind::None;
-      *result = instance ? break_here(capture, "unknown_callable", name) : run_prepared(capture, call, kPure);
-      return true;
-    }
-  return false;
 }
 
 }  // namespace graphlift::capture

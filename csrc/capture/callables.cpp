@@ -122,8 +122,8 @@ void prepare_tables() {
   for (auto ask :
        {is_pure_type, is_container_type, is_known_fresh_type, torch_layer::is_torch_owned, torch_layer::is_known_base})
     ask(&PyBaseObject_Type);
-  for (auto ask :
-       {torch_layer::is_singleton, torch_layer::is_device, torch_layer::is_torch_size, torch_layer::is_tensor_function})
+  for (auto ask : {torch_layer::is_singleton, torch_layer::is_device, torch_layer::is_torch_size,
+                   torch_layer::is_tensor_function, torch_layer::is_operator_object})
     ask(Py_None);
   torch_layer::is_parameter(Py_None);
   is_identity_constant(Py_None);

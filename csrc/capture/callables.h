@@ -17,19 +17,27 @@ struct CallArgs {
   PyObject* kwnames;
 };
 
-enum CallFlags : uint8_t {
+enum CallFlags : uint16_t {
   kPure = 0,
   kShallow = 1,   // moves references only: nested outside containers may be among them
   kMutates = 2,   // may change its first argument
   kSymbolic = 4,  // takes symbolic ints as they are
   kAmbient = 8,   // setter of torch's ambient state: run, undone behind the capture, replayed at the region's exit
+  // What C code calls: its first argument; its second one or a keyword `func`; a keyword `key`.
+  kCallsFirst = 16,
+  kCallsSecond = 32,
+  kCallsKey = 64,
+  // It looks into the elements of its iterables, or hands them to no one but a callback (kHandsOn: unless there is
+  // one).
+  kLooksInto = 128,
+  kHandsOn = 256,  // it hands the elements on, so that they must stay themselves
 };
 
 using CallRule = Ref (*)(Capture& capture, const CallArgs& call);
 
 struct CallableRow {
   const char* path;  // "builtins.len", "builtins.list.append", "torch._C._set_grad_enabled"
-  uint8_t flags;
+  uint16_t flags;
   CallRule rule;  // null: called with prepared arguments
 };
 
@@ -47,7 +55,7 @@ bool is_container_type(PyTypeObject* type);
 const CallableRow* find_constructor(PyTypeObject* type);
 
 // Calls with arguments as C code may see them, and maps the result back.
-Ref run_prepared(Capture& capture, const CallArgs& call, uint8_t flags);
+Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags);
 
 // print, warnings, loggers: the call is replayed behind the region when nothing but constants is shown (a receiver from
 // outside may be first), so that the text is fixed now; else a break.

@@ -27,7 +27,7 @@ Ref rule_len(Capture& c, const CallArgs& call) {
 }
 
 Ref rule_iter(Capture& c, const CallArgs& call) {
-  return arity(call, 1, 1) ? iterate(c, call.args[0]) : run_prepared(c, call, kShallow);
+  return arity(call, 1, 1) ? iterate(c, call.args[0]) : run_prepared(c, call, kShallow | kCallsFirst);
 }
 
 Ref rule_next(Capture& c, const CallArgs& call) {
@@ -210,6 +210,11 @@ Ref rule_dict_pop(Capture& c, const CallArgs& call) {
   return Ref();
 }
 
+Ref rule_list_append(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 2) || !PyList_Check(call.args[0])) return wrong_call(call);
+  return list_append(c, call.args[0], call.args[1]) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
 Ref rule_super(Capture& c, const CallArgs& call) {
   (void)c;
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -239,24 +244,26 @@ const Family& builtin_callables() {
       {"builtins.format", 0, rule_text},
       {"builtins.id", kShallow, nullptr},
       {"builtins.abs", kSymbolic, nullptr},
-      {"builtins.all", 0, nullptr},
-      {"builtins.any", 0, nullptr},
+      {"builtins.all", kLooksInto, nullptr},
+      {"builtins.any", kLooksInto, nullptr},
       {"builtins.bin", 0, nullptr},
       {"builtins.chr", 0, nullptr},
       {"builtins.divmod", 0, nullptr},
       {"builtins.hex", 0, nullptr},
-      {"builtins.max", kSymbolic, nullptr},
-      {"builtins.min", kSymbolic, nullptr},
+      {"builtins.max", kSymbolic | kCallsKey | kLooksInto | kHandsOn, nullptr},
+      {"builtins.min", kSymbolic | kCallsKey | kLooksInto | kHandsOn, nullptr},
       {"builtins.oct", 0, nullptr},
       {"builtins.ord", 0, nullptr},
       {"builtins.pow", kSymbolic, nullptr},
       {"builtins.round", 0, nullptr},
-      {"builtins.sorted", kShallow, nullptr},
-      {"builtins.sum", kSymbolic, nullptr},
+      {"builtins.sorted", kShallow | kCallsKey | kLooksInto | kHandsOn, nullptr},
+      {"builtins.sum", kSymbolic | kLooksInto, nullptr},
       {"builtins.object.__setattr__", 0, rule_generic_setattr},
       {"builtins.object.__delattr__", 0, rule_generic_delattr},
       {"builtins.object.__getattribute__", 0, rule_generic_getattr},
       {"builtins.type.__getattribute__", 0, rule_type_getattr},
+      {"builtins.list.append", 0, rule_list_append},
+      {"builtins.list.sort", kShallow | kMutates | kCallsKey | kLooksInto | kHandsOn, nullptr},
       {"builtins.object.__init__", kShallow, nullptr},
       {"builtins.object.__new__", kShallow, nullptr},
       {"builtins.dict.get", 0, rule_dict_get},
@@ -282,14 +289,14 @@ const Family& constructor_rows() {
       {"builtins.super", 0, rule_super},
       {"builtins.tuple", kShallow | kSymbolic, nullptr},
       {"builtins.list", kShallow | kSymbolic, nullptr},
-      {"builtins.dict", kShallow | kSymbolic, nullptr},
-      {"builtins.set", kShallow, nullptr},
-      {"builtins.frozenset", kShallow, nullptr},
+      {"builtins.dict", kShallow | kSymbolic | kLooksInto, nullptr},
+      {"builtins.set", kShallow | kLooksInto | kHandsOn, nullptr},
+      {"builtins.frozenset", kShallow | kLooksInto | kHandsOn, nullptr},
       {"builtins.slice", kShallow | kSymbolic, nullptr},
       {"builtins.enumerate", kShallow, nullptr},
       {"builtins.zip", kShallow, nullptr},
-      {"builtins.map", kShallow, nullptr},
-      {"builtins.filter", kShallow, nullptr},
+      {"builtins.map", kShallow | kCallsFirst, nullptr},
+      {"builtins.filter", kShallow | kCallsFirst | kLooksInto | kHandsOn, nullptr},
       {"builtins.reversed", kShallow, nullptr},
       {"builtins.property", kShallow, nullptr},
       {"builtins.staticmethod", kShallow, nullptr},
@@ -307,15 +314,15 @@ const Family& constructor_rows() {
       {"itertools.permutations", kShallow, nullptr},
       {"itertools.combinations", kShallow, nullptr},
       {"itertools.combinations_with_replacement", kShallow, nullptr},
-      {"itertools.accumulate", kShallow, nullptr},
-      {"itertools.starmap", kShallow, nullptr},
-      {"itertools.takewhile", kShallow, nullptr},
-      {"itertools.dropwhile", kShallow, nullptr},
-      {"itertools.groupby", kShallow, nullptr},
+      {"itertools.accumulate", kShallow | kCallsSecond | kLooksInto | kHandsOn, nullptr},
+      {"itertools.starmap", kShallow | kCallsFirst | kLooksInto, nullptr},
+      {"itertools.takewhile", kShallow | kCallsFirst, nullptr},
+      {"itertools.dropwhile", kShallow | kCallsFirst, nullptr},
+      {"itertools.groupby", kShallow | kCallsSecond | kLooksInto | kHandsOn, nullptr},
       {"itertools.zip_longest", kShallow, nullptr},
       {"itertools.pairwise", kShallow, nullptr},
       {"itertools.compress", kShallow, nullptr},
-      {"itertools.filterfalse", kShallow, nullptr},
+      {"itertools.filterfalse", kShallow | kCallsFirst, nullptr},
       {"operator.itemgetter", kShallow, nullptr},
       {"operator.attrgetter", kShallow, nullptr},
       {"operator.methodcaller", kShallow, nullptr},

@@ -72,6 +72,22 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 
+// The variable is a constant; its value is found again through it.
+Ref rule_context_get(Capture& c, const CallArgs& call) {
+  PyObject* variable = call.nargs > 0 ? call.args[0] : nullptr;
+  if (!variable || !PyContextVar_CheckExact(variable) || call.kwnames || call.nargs > 2)
+    return run_prepared(c, call, kPure);
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(variable, nullptr, &value) < 0) return Ref();
+  Ref now = Ref::steal(value);
+  const guards::OriginId origin = c.origins().child(c.origin_of(variable), guards::OriginKind::ContextValue);
+  if (now) return c.admit(now.get(), origin);
+  c.guards.add(origin, guards::GuardKind::Missing);
+  if (call.nargs == 2) return Ref::borrow(call.args[1]);
+  PyErr_SetObject(PyExc_LookupError, variable);
+  return Ref();
+}
+
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
 
@@ -108,10 +124,10 @@ const Family& module_callables() {
         {"_operator.countOf", 0, nullptr},
         {"_operator.indexOf", 0, nullptr},
         {"_operator.length_hint", 0, nullptr},
-        {"_functools.reduce", kShallow, nullptr},
-        {"_functools.cmp_to_key", kShallow, nullptr},
+        {"_functools.reduce", kShallow | kCallsFirst, nullptr},
+        {"_functools.cmp_to_key", kShallow | kCallsFirst, nullptr},
         {"itertools.tee", kShallow, nullptr},
-        {"itertools.chain.from_iterable", kShallow, nullptr},
+        {"itertools.chain.from_iterable", kShallow | kLooksInto, nullptr},
         {"_collections._count_elements", kShallow | kMutates, nullptr},
         {"_bisect.bisect_left", 0, nullptr},
         {"_bisect.bisect_right", 0, nullptr},
@@ -126,6 +142,7 @@ const Family& module_callables() {
         {"_abc._abc_subclasscheck", kShallow, nullptr},
         {"_abc._abc_init", kShallow, nullptr},
         {"_abc.get_cache_token", 0, nullptr},
+        {"_contextvars.ContextVar.get", 0, rule_context_get},
         {"sys.getrecursionlimit", 0, nullptr},
         {"sys.exc_info", 0, nullptr},
         {"sys.intern", 0, nullptr},

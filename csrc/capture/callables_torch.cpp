@@ -1,4 +1,5 @@
 // Owns: rows and rules for torch's C functions that are no operators: queries, ambient setters, and what must not run.
+#include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
@@ -51,13 +52,17 @@ Ref rule_parameter(Capture& c, const CallArgs& call) {
   return break_here(c, "unknown_callable", describe(call.callable));
 }
 
+// A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
-  if (call.nargs > 0 && PyType_Check(call.args[0]))
-    for (const char* part : {"forward", "backward", "setup_context"}) {
-      Ref name = Ref::steal(PyUnicode_InternFromString(part));
-      c.type_lookup(reinterpret_cast<PyTypeObject*>(call.args[0]), name.get());
-    }
-  Ref result = plain_call(call);
+  for (const char* part : {"forward", "backward", "setup_context"}) {
+    Ref name = Ref::steal(PyUnicode_InternFromString(part));
+    PyObject* found = c.type_lookup(reinterpret_cast<PyTypeObject*>(call.args[0]), name.get());
+    Ref inner = found && Py_IS_TYPE(found, &PyStaticMethod_Type) ? Ref::steal(PyObject_GetAttrString(found, "__func__"))
+                                                                 : Ref::borrow(found);
+    if (inner && PyFunction_Check(inner.get()) && know_function(c, inner.get()) < 0) return Ref();
+  }
+  Ref result =
+      Ref::steal(PyObject_Vectorcall(call.callable, call.args + 1, static_cast<size_t>(call.nargs - 1), call.kwnames));
   return c.pending ? Ref() : std::move(result);
 }
 
@@ -78,7 +83,7 @@ const Family& torch_callables() {
       {"torch._C.get_autocast_gpu_dtype", 0, nullptr},
       {"torch._C.get_autocast_cpu_dtype", 0, nullptr},
       {"torch._C._is_autocast_available", 0, nullptr},
-      {"torch._C.is_any_autocast_enabled", 0, nullptr},
+      {"torch._C._is_any_autocast_enabled", 0, nullptr},
       {"torch._C.is_anomaly_enabled", 0, nullptr},
       {"torch._C.get_default_dtype", 0, nullptr},
       {"torch._C._get_default_device", 0, nullptr},
@@ -91,6 +96,16 @@ const Family& torch_callables() {
       {"torch._C._len_torch_dispatch_stack", 0, nullptr},
       {"torch._C._are_functorch_transforms_active", 0, nullptr},
       {"torch._C._functorch.peek_interpreter_stack", 0, nullptr},
+      {"torch._C._functorch.unwrap_if_dead", 0, nullptr},
+      {"torch._C._functorch.is_dead_tensor_wrapper", 0, nullptr},
+      {"torch._C._functorch.is_functorch_wrapped_tensor", 0, nullptr},
+      {"torch._C._functorch.is_gradtrackingtensor", 0, nullptr},
+      {"torch._C._functorch.is_batchedtensor", 0, nullptr},
+      {"torch._C._functorch.is_legacy_batchedtensor", 0, nullptr},
+      {"torch._C._functorch.is_functionaltensor", 0, nullptr},
+      {"torch._C._functorch.maybe_get_level", 0, nullptr},
+      {"torch._C._functorch.maybe_get_bdim", 0, nullptr},
+      {"torch._C._is_torch_function_mode_enabled", 0, nullptr},
       {"torch._C._is_tracing", 0, nullptr},
       {"torch._C._get_cudnn_enabled", 0, nullptr},
       {"torch._C._get_cudnn_benchmark", 0, nullptr},
@@ -110,9 +125,7 @@ const Family& torch_callables() {
       {"torch._C._get_accelerator", 0, nullptr},
       {"torch._C._is_multithreading_enabled", 0, nullptr},
       {"torch._C._autograd._saved_tensors_hooks_is_enabled", 0, nullptr},
-      {"torch._C._jit_is_tracing", 0, nullptr},
       {"torch._C._get_privateuse1_backend_name", 0, nullptr},
-      {"torch._C.is_vulkan_available", 0, nullptr},
       {"torch._C._has_cuda", 0, nullptr},
       {"torch._C.get_num_threads", 0, nullptr},
       {"torch._C._is_view_replay_enabled", 0, nullptr},
@@ -134,22 +147,21 @@ const Family& torch_callables() {
       {"torch._C.TensorBase.item", 0, rule_item},
       {"torch._C.TensorBase.tolist", 0, rule_item},
       {"torch._C.TensorBase.numpy", 0, rule_numpy},
-      {"torch._C.TensorBase.__array__", 0, rule_numpy},
-      {"torch._C.TensorBase.__dlpack__", 0, rule_numpy},
       {"torch._C.TensorBase.data_ptr", 0, rule_break},
       {"torch._C.TensorBase.requires_grad_", 0, rule_requires_grad},
       {"torch._C.TensorBase.set_", 0, rule_break},
       {"torch._C.TensorBase.resize_", 0, rule_break},
       {"torch._C.TensorBase.apply_", 0, rule_break},
       {"torch._C.TensorBase.map_", 0, rule_break},
-      {"torch._C.TensorBase.share_memory_", 0, rule_break},
       {"torch._C.TensorBase.pin_memory", 0, rule_break},
-      {"torch._C.TensorBase.storage", 0, rule_break},
       {"torch._C.TensorBase.untyped_storage", 0, rule_break},
       {"torch._C.TensorBase._make_subclass", 0, rule_break},
       {"torch._C.TensorBase._make_wrapper_subclass", 0, rule_break},
       {"torch._C.TensorBase.as_subclass", 0, rule_break},
       {"torch._tensor.Tensor.__array__", 0, rule_numpy},
+      {"torch._tensor.Tensor.__dlpack__", 0, rule_numpy},
+      {"torch._tensor.Tensor.share_memory_", 0, rule_break},
+      {"torch._tensor.Tensor.storage", 0, rule_break},
       {"torch._tensor.Tensor.__deepcopy__", 0, rule_break},
       {"torch._tensor.Tensor.__reduce_ex__", 0, rule_break},
       {"torch._tensor.Tensor.__repr__", 0, rule_break},
@@ -158,7 +170,7 @@ const Family& torch_callables() {
       {"torch.autograd.grad", 0, rule_backward},
       {"torch.nn.parameter.Parameter.__new__", 0, rule_parameter},
       {"torch._C._FunctionBase.apply", 0, rule_function_apply},
-      {"torch._VariableFunctionsClass.from_numpy", 0, rule_break},
+      {"torch.from_numpy", 0, rule_break},
       {"torch.compiler.is_compiling", 0, rule_true},
       {"torch.random.manual_seed", 0, rule_break},
       {"torch.save", 0, rule_break},

@@ -117,15 +117,29 @@ Ref call_bound_c_method(Capture& capture, PyObject* callable, PyObject* const* a
   return call(capture, descriptor, all.values.data(), nargs + 1, kwnames);
 }
 
+// The C class method that `bound` was made from; a class between may have a Python method of the same name that called
+// super(). Null: it was made from another kind of descriptor.
+PyObject* class_method_of(PyTypeObject* type, PyObject* name, PyObject* bound) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyObject* own = cpython_type_dict(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(type->tp_mro, i)));
+    PyObject* found = own ? PyDict_GetItemWithError(own, name) : nullptr;
+    if (found && Py_IS_TYPE(found, &PyClassMethodDescr_Type) &&
+        reinterpret_cast<PyMethodDescrObject*>(found)->d_method->ml_meth == PyCFunction_GET_FUNCTION(bound))
+      return found;
+  }
+  return nullptr;
+}
+
 // A C class method (dict.fromkeys), or a method of the metaclass bound to a class (type.__instancecheck__).
 Ref call_of_type(Capture& capture, const CallArgs& c, PyTypeObject* type) {
   Ref name = Ref::steal(PyObject_GetAttrString(c.callable, "__name__"));
-  PyObject* found = name ? _PyType_Lookup(type, name.get()) : nullptr;
-  const bool class_method =
-      found && Py_IS_TYPE(found, &PyClassMethodDescr_Type) &&
-      reinterpret_cast<PyMethodDescrObject*>(found)->d_method->ml_meth == PyCFunction_GET_FUNCTION(c.callable);
-  if (class_method)
-    if (const CallableRow* row = find_callable(found)) return run_prepared(capture, c, row->flags);
+  PyObject* found = name ? class_method_of(type, name.get(), c.callable) : nullptr;
+  const CallableRow* row = found ? find_callable(found) : nullptr;
+  if (row && !row->rule) return run_prepared(capture, c, row->flags);
+  if (row) {
+    Prepended all(reinterpret_cast<PyObject*>(type), c.args, c.nargs, c.kwnames);
+    return row->rule(capture, {c.callable, all.values.data(), c.nargs + 1, c.kwnames});
+  }
   if (is_pure_type(type)) return run_prepared(capture, c, kPure);
   return call_bound_c_method(capture, c.callable, c.args, c.nargs, c.kwnames);
 }

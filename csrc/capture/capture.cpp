@@ -34,14 +34,21 @@ bool is_value_constant(PyObject* object) {
 
 namespace {
 
+PyTypeObject* imported_type(const char* module_name, const char* name) {
+  Ref module = Ref::steal(PyImport_ImportModule(module_name));
+  Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
+  if (!found) PyErr_Clear();
+  return reinterpret_cast<PyTypeObject*>(found.release());
+}
+
 // functools.lru_cache's wrappers: functions, as far as identity goes.
 bool is_cached_function(PyObject* object) {
-  static PyTypeObject* type = [] {
-    Ref module = Ref::steal(PyImport_ImportModule("_functools"));
-    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "_lru_cache_wrapper")) : Ref();
-    if (!found) PyErr_Clear();
-    return reinterpret_cast<PyTypeObject*>(found.release());
-  }();
+  static PyTypeObject* type = imported_type("_functools", "_lru_cache_wrapper");
+  return Py_IS_TYPE(object, type);
+}
+
+bool is_pattern(PyObject* object) {
+  static PyTypeObject* type = imported_type("re", "Pattern");
   return Py_IS_TYPE(object, type);
 }
 
@@ -58,7 +65,7 @@ bool is_identity_constant(PyObject* object) {
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
       type == &PyStaticMethod_Type || type == &PyClassMethod_Type)
     return true;
-  return is_cached_function(object) || torch_layer::is_singleton(object);
+  return PyContextVar_CheckExact(object) || is_cached_function(object) || torch_layer::is_singleton(object);
 }
 
 namespace {
@@ -88,7 +95,9 @@ class EqualsByCompare final : public guards::LeafCheck {
   Ref value_;
 };
 
-bool compares_by_value(PyObject* object) { return PyRange_Check(object) || torch_layer::is_device(object); }
+bool compares_by_value(PyObject* object) {
+  return PyRange_Check(object) || is_pattern(object) || torch_layer::is_device(object);
+}
 
 }  // namespace
 

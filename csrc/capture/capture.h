@@ -29,6 +29,13 @@ struct Seen {
 
 enum class Dynamic : uint8_t { Automatic, Always, Never };
 
+// One instruction as it was evaluated, for the log "bytecode".
+struct Evaluated {
+  Ref code;
+  int unit;
+  size_t depth;  // 0: the root
+};
+
 struct Limits {
   size_t instructions = 400000;  // of one region, inlined frames included
   size_t graph_calls = 20000;
@@ -82,6 +89,7 @@ class Capture {
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
   size_t instructions = 0;
+  std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off
   // The function behind a compiled callable (set by engine/): nested compiled code is entered like plain code.
   PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
 

@@ -32,6 +32,8 @@ PyObject* instance_dict(Capture& capture, PyObject* object);
 Ref for_c_code(Capture& capture, PyObject* object);
 // As for_c_code, and symbolic ints become numbers.
 Ref for_plain_c_code(Capture& capture, PyObject* object);
+// Appends without a look at what is in an outside list.
+int list_append(Capture& capture, PyObject* list, PyObject* item);
 // Marks shadows as changed; call after a mutating operation on what for_c_code returned.
 void note_mutation(Capture& capture, PyObject* object);
 // Maps a shadow that came out of C code back to the outside object.

@@ -25,7 +25,7 @@ std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 // Index of a plain int key into a list or tuple without a shadow; false: another kind of access.
 bool direct_index(Capture& capture, Outside* outside, PyObject* key, Py_ssize_t* index) {
-  if (outside->shadow || !PyLong_CheckExact(key)) return false;
+  if (outside->shadow || outside->tail || !PyLong_CheckExact(key)) return false;
   const Kind kind = container_kind(outside->object.get());
   if (kind != Kind::List && kind != Kind::Tuple) return false;
   const Py_ssize_t size =
@@ -115,7 +115,7 @@ Ref length(Capture& capture, PyObject* object) {
   if (outside && container_kind(object) == Kind::None)
     return break_here(capture, "unsupported_item", type_name(object));
   const Kind kind = container_kind(object);
-  if (outside && !outside->shadow && !outside->overlay && kind <= Kind::FrozenSet) {
+  if (outside && !outside->shadow && !outside->overlay && !outside->tail && kind <= Kind::FrozenSet) {
     const Py_ssize_t size = Py_IS_TYPE(object, &PyDictProxy_Type) ? -1 : PyObject_Size(object);
     if (size < 0) return Ref();
     capture.guards.add(outside->origin, GuardKind::Length, nullptr, size);

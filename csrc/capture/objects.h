@@ -22,6 +22,7 @@ struct Outside {
   // Dicts without a shadow: keys written (value) or deleted (value is `deleted()`) so far, in order.
   Ref overlay;
   std::vector<Ref> reinserted;  // keys deleted first and written again: they move to the end
+  Ref tail;                     // lists without a shadow: what was appended so far
   // Slots and cells written: (descriptor or null for a cell's content, new value; null value: deleted).
   std::vector<std::pair<Ref, Ref>> fields;
   size_t order = 0;  // of first mutation, for replay; 0: never mutated

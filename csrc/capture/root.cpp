@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -231,24 +233,21 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
 
 // A tensor that is written to must not share its memory with another input, as it did not here.
 void Attempt::tell_memories_apart(const std::vector<torch_layer::InputPlan>& inputs) {
-  std::vector<std::optional<ir::Sym>> memory(inputs.size());
-  auto symbol_of = [&](size_t primal) {
-    if (memory[primal]) return *memory[primal];
-    PyObject* stand_in = nullptr;
-    for (const auto& [tensor, fake] : capture_.stand_ins)
-      if (capture_.tracer->primal_of(fake.get()) == static_cast<int>(primal)) stand_in = tensor;
-    GL_CHECK(stand_in, "a primal without a tensor");
-    memory[primal] = capture_.shapes.new_symbol(torch_layer::memory_of(stand_in), "m" + std::to_string(primal),
-                                                std::numeric_limits<int64_t>::min() / 4);
+  std::vector<PyObject*> tensors(inputs.size(), nullptr);
+  for (const auto& [tensor, fake] : capture_.stand_ins)
+    if (const std::optional<int> primal = capture_.tracer->primal_of(fake.get()))
+      tensors[static_cast<size_t>(*primal)] = tensor;
+  std::vector<ir::SymbolId> written, others;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    GL_CHECK(tensors[i], "a primal without a tensor");
+    const ir::Sym memory = capture_.shapes.new_symbol(torch_layer::memory_of(tensors[i]), "m" + std::to_string(i),
+                                                      std::numeric_limits<int64_t>::min() / 4);
     std::vector<ir::SymbolId> ids;
-    memory[primal]->collect(&ids);
-    capture_.guards.add_check(capture_.primal_origins[primal], torch_layer::memory_check(ids.front()));
-    return *memory[primal];
-  };
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (size_t j = 0; inputs[i].mutated_data && j < inputs.size(); ++j)
-      if (i != j && (j > i || !inputs[j].mutated_data))
-        capture_.guards.add_symbolic(ir::SymGuard{ir::Relation::Ne, symbol_of(i), symbol_of(j)});
+    memory.collect(&ids);
+    capture_.guards.add_check(capture_.primal_origins[i], torch_layer::memory_check(ids.front()));
+    (inputs[i].mutated_data ? written : others).push_back(ids.front());
+  }
+  capture_.guards.add_distinct_symbols(std::move(written), std::move(others));
 }
 
 bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>* reason) {
@@ -267,7 +266,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
   const std::vector<torch_layer::InputPlan> inputs = traced->inputs;
   for (const torch_layer::InputPlan& input : inputs) mutates |= input.mutated_data || input.mutated_metadata;
   if (!result.tensor_outputs.empty() || mutates) out->traced = std::move(*traced);
-  if (mutates) tell_memories_apart(inputs);
+  if (mutates && inputs.size() > 1) tell_memories_apart(inputs);
   for (const ir::SymGuard& guard : capture_.shapes.guards()) capture_.guards.add_symbolic(guard);
   out->primals = capture_.primal_origins.size();
   out->recipe = std::move(result.recipe);
@@ -283,7 +282,11 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
   capture_.wrapped_function = request_.wrapped_function;
   capture_.tracer = torch_layer::Tracer::create(
       &capture_.shapes, [this](const char* kind, const std::string& detail) { break_here(capture_, kind, detail); },
-      [this] { return capture_.where(); });
+      [this] { return capture_.where(); },
+      [](const std::function<void()>& run) {
+        cpython::HookScope nobody(nullptr);
+        run();
+      });
   capture_.guards.add_global(torch_layer::ambient_check());
   CurrentCapture current(&capture_);
   NoCollector no_collector;
@@ -305,6 +308,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
       PyErr_Clear();
       if (ambient.unchanged()) capture_.ambient_calls.clear();
       out->instructions = semantics.root_instructions();
+      out->evaluated = std::move(capture_.evaluated);
       done = take_snapshot(outcome, semantics, out, next_stop, reason);
     }
     PyErr_Clear();
@@ -337,6 +341,9 @@ Captured capture_region(const Request& request) {
     stop = next_stop;
     if (stop == 0) {
       captured.instructions = 0;
+      captured.returns = false;
+      captured.exit_unit = captured.begin_unit;
+      captured.evaluated.clear();
       captured.guards.reset();
       captured.traced.reset();
       break;

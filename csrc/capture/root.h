@@ -36,7 +36,8 @@ struct Captured {
   Recipe recipe;
   size_t primals = 0;  // the first fetches are the executable's inputs
   std::vector<Ref> keep;
-  double seconds = 0;  // wall time of all attempts
+  std::vector<Evaluated> evaluated;  // for the log "bytecode"
+  double seconds = 0;                // wall time of all attempts
   int attempts = 0;
 };
 

@@ -1,8 +1,10 @@
 // Owns: see semantics.h.
 #include "capture/semantics.h"
 
+#include "base/log.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
+#include "capture/c_proxies.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/items.h"
@@ -69,11 +71,15 @@ eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
   if (capture_.pending) return eval::Step::Stop;
   if (++capture_.instructions > capture_.limits.instructions ||
       ((capture_.instructions & 1023) == 0 && capture_.tracer->call_count() > capture_.limits.graph_calls)) {
+    frame.set_executing(unit);
     break_here(capture_, "budget", "its limit of instructions or operator calls");
     PyErr_Clear();
     return eval::Step::Stop;
   }
-  if (frame.raw() != root_) return eval::Step::Go;
+  if (frame.raw() != root_) {
+    note(frame, unit);
+    return eval::Step::Go;
+  }
   if (frame.depth() > 0) {
     PyObject* top = frame.stack()[frame.depth() - 1];
     if (top) births_.emplace(top, root_instructions_ ? root_instructions_ - 1 : 0);
@@ -81,12 +87,22 @@ eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
   if (root_instructions_ == stop_at_) return eval::Step::Stop;
   ++root_instructions_;
   last_unit_ = unit;
-  if (!touch_local(frame, unit)) {
+  frame.set_executing(unit);  // a break is told at the line that reads the variable
+  const bool touched = touch_local(frame, unit);
+  frame.set_position(unit);
+  if (!touched) {
     if (!capture_.pending) break_here(capture_, "raises", "an error while reading a local variable");
     PyErr_Clear();
     return eval::Step::Stop;
   }
+  note(frame, unit);
   return eval::Step::Go;
+}
+
+void CaptureSemantics::note(cpython::Frame& frame, int unit) {
+  if (!log_on(Artifact::Bytecode)) return;
+  const size_t depth = capture_.frames.empty() ? 0 : capture_.frames.size() - 1;
+  capture_.evaluated.push_back({Ref::borrow(reinterpret_cast<PyObject*>(frame.code())), unit, depth});
 }
 
 Ref CaptureSemantics::unary(int op, PyObject* value) { return capture::unary(capture_, op, value); }
@@ -230,31 +246,65 @@ Ref CaptureSemantics::iterate(PyObject* iterable) { return capture::iterate(capt
 Ref CaptureSemantics::next(PyObject* iterator) { return capture::next(capture_, iterator); }
 
 int CaptureSemantics::unpack(PyObject* iterable, int before, int after, bool star, Ref* out) {
+  if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_c_code(capture_, iterable);
   if (!seen) return -1;
   const int status = Semantics::unpack(seen.get(), before, after, star, out);
   return capture_.pending ? -1 : status;
 }
 
+// A display or comprehension that was begun before the region: its container lies on the stack of the real frame. A
+// guard on what is in it would fail in each round. Appending and setting a key ask for none; else the one instruction
+// runs for real.
+bool CaptureSemantics::begun_outside(PyObject* container) {
+  if (!capture_.is_outside(container)) return false;
+  break_here(capture_, "filling", Py_TYPE(container)->tp_name);
+  return true;
+}
+
+int CaptureSemantics::list_append(PyObject* list, PyObject* value) {
+  return capture::list_append(capture_, list, value);
+}
+
+int CaptureSemantics::set_add(PyObject* set, PyObject* value) {
+  return begun_outside(set) ? -1 : Semantics::set_add(set, value);
+}
+
+int CaptureSemantics::map_add(PyObject* dict, PyObject* key, PyObject* value) {
+  Ref plain = capture_.concrete(key);
+  return plain ? dict_set(capture_, dict, plain.get(), value) : -1;
+}
+
+Ref CaptureSemantics::list_to_tuple(PyObject* list) {
+  Ref seen = for_c_code(capture_, list);
+  return seen ? Semantics::list_to_tuple(seen.get()) : seen;
+}
+
 int CaptureSemantics::list_extend(PyObject* list, PyObject* iterable) {
+  if (begun_outside(list)) return -1;
+  if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_c_code(capture_, iterable);
   const int status = seen ? Semantics::list_extend(list, seen.get()) : -1;
   return capture_.pending ? -1 : status;
 }
 
 int CaptureSemantics::set_update(PyObject* set, PyObject* iterable) {
+  if (begun_outside(set)) return -1;
+  if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_plain_c_code(capture_, iterable);
   const int status = seen ? Semantics::set_update(set, seen.get()) : -1;
   return capture_.pending ? -1 : status;
 }
 
 int CaptureSemantics::dict_update(PyObject* dict, PyObject* mapping) {
+  if (begun_outside(dict)) return -1;
   Ref seen = for_c_code(capture_, mapping);
   const int status = seen ? Semantics::dict_update(dict, seen.get()) : -1;
   return capture_.pending ? -1 : status;
 }
 
 int CaptureSemantics::dict_merge(PyObject* dict, PyObject* mapping, PyObject* callable) {
+  if (begun_outside(dict)) return -1;
   Ref seen = for_c_code(capture_, mapping);
   const int status = seen ? Semantics::dict_merge(dict, seen.get(), callable) : -1;
   return capture_.pending ? -1 : status;

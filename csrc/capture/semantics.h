@@ -48,6 +48,10 @@ class CaptureSemantics final : public eval::Semantics {
   Ref iterate(PyObject* iterable) override;
   Ref next(PyObject* iterator) override;
   int unpack(PyObject* iterable, int before, int after, bool star, Ref* out) override;
+  int list_append(PyObject* list, PyObject* value) override;
+  int set_add(PyObject* set, PyObject* value) override;
+  int map_add(PyObject* dict, PyObject* key, PyObject* value) override;
+  Ref list_to_tuple(PyObject* list) override;
   int list_extend(PyObject* list, PyObject* iterable) override;
   int set_update(PyObject* set, PyObject* iterable) override;
   int dict_update(PyObject* dict, PyObject* mapping) override;
@@ -59,7 +63,9 @@ class CaptureSemantics final : public eval::Semantics {
   int match_is(PyObject* subject, bool mapping) override;
 
  private:
+  bool begun_outside(PyObject* container);
   bool touch_local(cpython::Frame& frame, int unit);
+  void note(cpython::Frame& frame, int unit);
 
   Capture& capture_;
   _PyInterpreterFrame* root_;

@@ -156,6 +156,15 @@ bool shadow_of_set(Capture& capture, Outside* outside, Kind kind) {
   return true;
 }
 
+// What was appended before the list had a shadow.
+bool append_tail(Outside* outside) {
+  if (!outside->tail) return true;
+  const Py_ssize_t end = PyList_GET_SIZE(outside->shadow.get());
+  const bool done = PyList_SetSlice(outside->shadow.get(), end, end, outside->tail.get()) == 0;
+  outside->tail.reset();
+  return done;
+}
+
 bool make_shadow(Capture& capture, Outside* outside, Kind kind) {
   switch (kind) {
     case Kind::List:
@@ -164,7 +173,7 @@ bool make_shadow(Capture& capture, Outside* outside, Kind kind) {
       Ref baseline = shadow ? Ref::steal(PySequence_Tuple(shadow.get())) : Ref();
       if (!baseline) return false;
       capture.objects.set_shadow(outside, std::move(shadow), std::move(baseline));
-      return true;
+      return append_tail(outside);
     }
     case Kind::Dict:
     case Kind::OrderedDict:
@@ -205,6 +214,15 @@ Ref for_c_code(Capture& capture, PyObject* object) {
 Ref for_plain_c_code(Capture& capture, PyObject* object) {
   Ref result = for_c_code(capture, object);
   return result ? capture.concrete(result.get()) : result;
+}
+
+int list_append(Capture& capture, PyObject* list, PyObject* item) {
+  Outside* outside = capture.objects.find(list);
+  if (!outside) return PyList_Append(list, item);
+  capture.objects.mutated(outside);
+  if (outside->shadow) return PyList_Append(outside->shadow.get(), item);
+  if (!outside->tail) outside->tail = Ref::steal(PyList_New(0));
+  return outside->tail ? PyList_Append(outside->tail.get(), item) : -1;
 }
 
 void note_mutation(Capture& capture, PyObject* object) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "capture/c_proxies.h"
 #include "capture/recipe_parts.h"
 
 namespace graphlift::capture {
@@ -62,6 +63,7 @@ PyObject* SnapshotBuilder::keep(Ref object) { return result.keep.emplace_back(st
 
 int SnapshotBuilder::node_of(PyObject* object) {
   if (failed()) return -1;
+  if (is_proxy(object)) return fail(object);
   auto found = nodes_.find(object);
   if (found != nodes_.end()) return found->second == kBeingMade ? fail(object) : found->second;
   if (depth_ == kDepthLimit) return fail(object);

@@ -3,6 +3,7 @@
 #include <Python.h>
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "capture/recipe_parts.h"
@@ -161,6 +162,11 @@ bool effects_of(Builder& builder, const Outside& outside) {
   const int target = builder.node_of(object);
   if (target < 0 || !field_effects(builder, outside, target)) return false;
   if (outside.overlay && !overlay_effects(builder, outside, target)) return false;
+  if (outside.tail) {
+    const auto count = static_cast<size_t>(PyList_GET_SIZE(outside.tail.get()));
+    const int tail = add_container(builder, NodeKind::List, {&PyList_GET_ITEM(outside.tail.get(), 0), count});
+    return tail >= 0 && emit(builder, EffectKind::ExtendList, {target, tail});
+  }
   if (!outside.shadow) return true;
   if (PyList_Check(object)) return list_effects(builder, outside, target);
   if (PyDict_Check(object)) return dict_effects(builder, outside, target);
@@ -211,15 +217,20 @@ void guard_distinct(Capture& capture) {
   std::unordered_set<OriginId> is;
   for (const auto& entry : capture.guards.entries)
     if (entry.kind == guards::GuardKind::Is) is.insert(entry.where);
-  for (const Outside* changed : mutated_in_order(capture)) {
-    const bool pinned = is_pinned(capture.origins(), changed->origin, is);
-    for (const Outside& other : capture.objects.all()) {
-      const bool alike = Py_TYPE(other.object.get()) == Py_TYPE(changed->object.get()) && &other != changed;
-      if (!alike || other.origin == guards::kNoOrigin || (other.order != 0 && other.order < changed->order)) continue;
-      if (pinned && is_pinned(capture.origins(), other.origin, is)) continue;
-      capture.guards.add(changed->origin, guards::GuardKind::NotSameAs, nullptr, other.origin);
-    }
+  struct Group {
+    std::vector<OriginId> changed, others;
+    size_t changeable = 0;  // may be another object in a later call
+  };
+  std::unordered_map<PyTypeObject*, Group> groups;
+  for (const Outside* changed : mutated_in_order(capture)) groups[Py_TYPE(changed->object.get())];
+  for (const Outside& outside : capture.objects.all()) {
+    const auto group = groups.find(Py_TYPE(outside.object.get()));
+    if (group == groups.end() || outside.origin == guards::kNoOrigin) continue;
+    (outside.order ? group->second.changed : group->second.others).push_back(outside.origin);
+    group->second.changeable += !is_pinned(capture.origins(), outside.origin, is);
   }
+  for (auto& [type, group] : groups)
+    if (group.changeable) capture.guards.add_distinct_objects(std::move(group.changed), std::move(group.others));
 }
 
 }  // namespace graphlift::capture

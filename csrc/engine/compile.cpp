@@ -29,7 +29,7 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
     return region;
   }
   region->outputs = captured.traced->outputs.size();
-  region->executable = torch_layer::make_executable(std::move(*captured.traced), config.backend);
+  region->executable = torch_layer::make_executable(std::move(*captured.traced), {config.backend, config.recompute});
   ++counters().graphs;
   return region;
 }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backend/backend.h"
 #include "capture/root.h"
 #include "guards/guard.h"
 #include "torch/tracer.h"
@@ -18,7 +19,7 @@ namespace graphlift::engine {
 struct Config {
   bool fullgraph = false;
   capture::Dynamic dynamic = capture::Dynamic::Automatic;
-  std::string backend = "reference";
+  std::shared_ptr<const backend::Backend> backend;
   std::string mode = "default";
   bool recompute = true;
   size_t recompile_limit = 8;     // regions that start at one instruction

@@ -6,7 +6,9 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cpython/hook.h"
+#include "engine/program_text.h"
 
 namespace graphlift::engine {
 
@@ -65,9 +67,21 @@ PyObject* class_named(const char* name) {
   return found ? found.get() : PyExc_RuntimeError;
 }
 
+// Every round of a loop meets it: no surprise to the user, told in detail only.
+bool is_seam(const std::string& id) { return id == "loop_boundary" || id == "inner_generator" || id == "filling"; }
+
 void warn(const std::string& words) {
   SavedError error;
   if (PyErr_WarnEx(class_named("GraphliftWarning"), words.c_str(), 1) < 0) PyErr_Clear();
+}
+
+// Shapes of these operators are not known in C++: torch's Python code was asked, which takes long.
+void hint_at_operators() {
+  static size_t told = 0;
+  const std::vector<std::string> names = torch_layer::meta_operators();
+  if (names.size() == told) return;
+  told = names.size();
+  log(Artifact::PerfHints, "capturing is slow for operators without a shape rule: " + join(names, ", "));
 }
 
 }  // namespace
@@ -97,11 +111,16 @@ void report_region(PyCodeObject* code, const Region& region, const capture::Capt
 
   const std::string at = place(code, region.begin_unit);
   const std::string name = PyUnicode_AsUTF8(code->co_name);
+  log(Artifact::Bytecode, [&] {
+    return "bytecode evaluated for the region at " + at + " in " + name + "\n" + instructions_text(facts.evaluated);
+  });
   if (region.guards)
     log(Artifact::Guards, [&] { return "guards of region at " + at + " in " + name + "\n" + region.guards->text(); });
+  if (log_on(Artifact::PerfHints)) hint_at_operators();
   if (!region.executable) return;
   log(Artifact::Graph, [&] { return "graph at " + at + " in " + name + "\n" + region.executable->forward_text(); });
-  log(Artifact::GraphCode, [&] { return "graph at " + at + " in " + name + "\n" + region.executable->forward_text(); });
+  log(Artifact::GraphCode,
+      [&] { return "graph code at " + at + " in " + name + "\n" + region.executable->forward_code(line_text); });
   log(Artifact::AotGraphs, [&] {
     const std::string backward = region.executable->backward_text();
     return "forward at " + at + "\n" + region.executable->forward_text() +
@@ -123,10 +142,13 @@ void report_break(PyCodeObject* code, const Region& region) {
   if (!region.reason) return;
   const capture::Break& why = *region.reason;
   const std::string id = why.row->id;
-  if (id == "loop_boundary" || id == "inner_generator") return;  // a seam, no surprise to the user
+  const bool seam = is_seam(id);
+  if (!seam || log_verbose(Artifact::GraphBreaks))
+    log(Artifact::GraphBreaks,
+        [&] { return (seam ? "Seam at " : "Graph break at ") + place(code, region.exit_unit) + "\n" + why.message(); });
+  if (seam) return;
   ++counters().graph_breaks;
   ++break_counts()[why.sentence()];
-  log(Artifact::GraphBreaks, [&] { return "Graph break at " + place(code, region.exit_unit) + "\n" + why.message(); });
   if (!explaining()) return;
   Ref stack = Ref::steal(PyList_New(0));
   for (const ir::SourceLine& where : why.stack) {
@@ -165,6 +187,7 @@ void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reas
                             " regions were compiled for it. Last reason: " + last_reason +
                             ". GRAPHLIFT_LOGS=recompiles shows all; options={\"recompile_limit\": n} raises the limit.";
   add_event("limit", file_of(code), code->co_firstlineno, {{"reason", text(words)}});
+  log(Artifact::PerfHints, words);
   warn(words);
 }
 

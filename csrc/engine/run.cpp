@@ -56,7 +56,10 @@ bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == u
 
 bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit) {
   Objects tensors(region.outputs);
-  if (region.executable && !region.executable->run(fetched, symbols, tensors.data())) return false;
+  {
+    cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
+    if (region.executable && !region.executable->run(fetched, symbols, tensors.data())) return false;
+  }
   if (region.ready) {
     exit->result = Ref::borrow(region.ready->get(fetched, tensors.data()));
     return true;
@@ -73,7 +76,8 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   const bool plain = (code->co_flags & kPlainFunction) == kPlainFunction && !(code->co_flags & kOther);
   *handled = false;
   if (throwing || !plain || frame.is_generator()) return nullptr;
-  if (PyObject* function = frame.function(); function && is_disabled(function)) {
+  PyObject* function = frame.function();
+  if ((function && is_disabled(function)) || is_import_machinery(code)) {
     *handled = true;
     cpython::HookScope nobody(nullptr);
     return cpython::leave_to_default(frame, false);
@@ -109,6 +113,7 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
   counters().captures += static_cast<uint64_t>(captured.attempts);
   capture::Captured facts;
   facts.seconds = captured.seconds;
+  facts.evaluated = std::move(captured.evaluated);
   RegionPtr region = compile_region(owner_.config, std::move(captured));
   at.regions.push_back(region);
   ++entry.regions;

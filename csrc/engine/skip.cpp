@@ -59,6 +59,16 @@ bool is_skipped(PyCodeObject* code) {
   return by_file[Py_NewRef(name)] = decide(text ? text : "");
 }
 
+bool is_import_machinery(PyCodeObject* code) {
+  static std::unordered_map<PyObject*, bool> by_file;  // by the filename object, which is kept
+  PyObject* name = code->co_filename;
+  auto found = by_file.find(name);
+  if (found != by_file.end()) return found->second;
+  const char* text = PyUnicode_AsUTF8(name);
+  if (!text) PyErr_Clear();
+  return by_file[Py_NewRef(name)] = text && starts_with(text, "<frozen importlib");
+}
+
 bool is_disabled(PyObject* function) {
   PyObject* dict = PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_dict : nullptr;
   if (!dict) return false;

@@ -1,5 +1,5 @@
-// Owns: micro-ops that build and fill containers and strings, and unpack. Containers being filled are fresh, so they
-// are reached directly; what they are filled from goes through Semantics.
+// Owns: micro-ops that build and fill containers and strings, and unpack. What is built in one instruction is reached
+// directly; filling goes through Semantics.
 #include <vector>
 
 #include "cpython/api.h"
@@ -78,10 +78,10 @@ Flow do_BuildString(Activation& a, int count) {
   return a.push_result(std::move(text));
 }
 
-Flow do_ListToTuple(Activation& a, int) { return a.replace(1, Ref::steal(PyList_AsTuple(a.peek(1)))); }
-Flow do_ListAppend(Activation& a, int n) { return a.consume(1, PyList_Append(a.peek(n + 1), a.peek(1))); }
-Flow do_SetAdd(Activation& a, int n) { return a.consume(1, PySet_Add(a.peek(n + 1), a.peek(1))); }
-Flow do_MapAdd(Activation& a, int n) { return a.consume(2, PyDict_SetItem(a.peek(n + 2), a.peek(2), a.peek(1))); }
+Flow do_ListToTuple(Activation& a, int) { return a.replace(1, a.semantics.list_to_tuple(a.peek(1))); }
+Flow do_ListAppend(Activation& a, int n) { return a.consume(1, a.semantics.list_append(a.peek(n + 1), a.peek(1))); }
+Flow do_SetAdd(Activation& a, int n) { return a.consume(1, a.semantics.set_add(a.peek(n + 1), a.peek(1))); }
+Flow do_MapAdd(Activation& a, int n) { return a.consume(2, a.semantics.map_add(a.peek(n + 2), a.peek(2), a.peek(1))); }
 
 Flow do_ListExtend(Activation& a, int n) { return a.consume(1, a.semantics.list_extend(a.peek(n + 1), a.peek(1))); }
 

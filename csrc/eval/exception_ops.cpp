@@ -203,7 +203,7 @@ Flow do_Intrinsic1(Activation& a, int which) {
     case 5:
       return a.replace(1, a.semantics.unary(kPositive, value));
     case 6:
-      return a.replace(1, Ref::steal(PyList_AsTuple(value)));
+      return a.replace(1, a.semantics.list_to_tuple(value));
     default:
       return Flow::Leave;
   }

@@ -75,6 +75,11 @@ class Semantics {
   virtual int send(PyObject* iterator, PyObject* value, Ref* result);
   // UNPACK_SEQUENCE / UNPACK_EX: fills `out` (before + after values, and a list between them when `star`).
   virtual int unpack(PyObject* iterable, int before, int after, bool star, Ref* out);
+  // Displays and comprehensions: the container is fresh, or was begun before the evaluation of the frame.
+  virtual int list_append(PyObject* list, PyObject* value);
+  virtual int set_add(PyObject* set, PyObject* value);
+  virtual int map_add(PyObject* dict, PyObject* key, PyObject* value);
+  virtual Ref list_to_tuple(PyObject* list);
   virtual int list_extend(PyObject* list, PyObject* iterable);
   virtual int set_update(PyObject* set, PyObject* iterable);
   virtual int dict_update(PyObject* dict, PyObject* mapping);

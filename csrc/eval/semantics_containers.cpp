@@ -84,6 +84,11 @@ int Semantics::unpack(PyObject* iterable, int before, int after, bool star, Ref*
   return PyErr_Occurred() ? -1 : 0;
 }
 
+int Semantics::list_append(PyObject* list, PyObject* value) { return PyList_Append(list, value); }
+int Semantics::set_add(PyObject* set, PyObject* value) { return PySet_Add(set, value); }
+int Semantics::map_add(PyObject* dict, PyObject* key, PyObject* value) { return PyDict_SetItem(dict, key, value); }
+Ref Semantics::list_to_tuple(PyObject* list) { return Ref::steal(PyList_AsTuple(list)); }
+
 int Semantics::list_extend(PyObject* list, PyObject* iterable) {
   PyObject* args[] = {list, iterable};
   if (Ref::steal(PyObject_VectorcallMethod(interned("extend"), args, 2, nullptr))) return 0;

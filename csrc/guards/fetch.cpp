@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cpython/lru_cache.h"
 #include "cpython/raw_dict.h"
 #include "guards/constant.h"
 
@@ -27,6 +28,7 @@ bool is_type(PyObject* object) { return PyType_Check(object); }
 bool is_cell(PyObject* object) { return PyCell_Check(object); }
 bool is_function(PyObject* object) { return PyFunction_Check(object); }
 bool is_module(PyObject* object) { return PyModule_Check(object); }
+bool is_context_variable(PyObject* object) { return PyContextVar_CheckExact(object); }
 bool is_weakref(PyObject* object) { return PyWeakref_Check(object); }
 
 PyObject* instance_dict(PyObject* parent, const Step&) {
@@ -119,6 +121,16 @@ PyObject* partial_part(PyObject* parent, const Step& step) {
 
 PyObject* module_dict(PyObject* parent, const Step&) { return PyModule_GetDict(parent); }
 PyObject* weak_target(PyObject* parent, const Step&) { return cpython::weakref_target(parent); }
+PyObject* cache_dict(PyObject* parent, const Step&) { return cpython::lru_cache_dict(parent); }
+PyObject* cache_entry(PyObject* parent, const Step&) { return cpython::lru_link_result(parent); }
+
+// The context, or the variable as its default, keeps the value.
+PyObject* context_value(PyObject* parent, const Step&) {
+  PyObject* value = nullptr;
+  if (PyContextVar_Get(parent, nullptr, &value) < 0) PyErr_Clear();
+  Py_XDECREF(value);
+  return value;
+}
 
 struct KindRow {
   OriginKind kind;
@@ -145,6 +157,9 @@ constexpr KindRow kSteps[] = {
     {OriginKind::PartialPart, partial_part, is_partial},
     {OriginKind::ModuleDict, module_dict, is_module},
     {OriginKind::WeakTarget, weak_target, is_weakref},
+    {OriginKind::CacheDict, cache_dict, anything},
+    {OriginKind::CacheEntry, cache_entry, anything},
+    {OriginKind::ContextValue, context_value, is_context_variable},
     {OriginKind::TensorDict, instance_dict, anything},
 };
 

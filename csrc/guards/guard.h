@@ -60,6 +60,9 @@ class GuardSet {
   void add_check(OriginId where, std::unique_ptr<LeafCheck> check);  // one per origin and dynamic type
   void add_global(std::unique_ptr<LeafCheck> check);                 // checked first, on no object
   void add_symbolic(const ir::SymGuard& guard);                      // checked last, on bound symbols
+  // Each of `apart` differs from all the others, and from `others`: bound symbols, or objects at origins.
+  void add_distinct_symbols(std::vector<ir::SymbolId> apart, std::vector<ir::SymbolId> others);
+  void add_distinct_objects(std::vector<OriginId> apart, std::vector<OriginId> others);
   // An int read from outside that varies: an exact int from `lowest` up to 64 bits. Give the bound that the symbol was
   // made with (ShapeEnv::new_symbol). A symbol that is bound twice must get the same value.
   void bind_symbol(OriginId int_object, ir::SymbolId symbol, int64_t lowest = 2);
@@ -74,6 +77,10 @@ class GuardSet {
   std::vector<std::pair<OriginId, std::unique_ptr<LeafCheck>>> checks;
   std::vector<std::unique_ptr<LeafCheck>> globals;
   std::vector<ir::SymGuard> symbolic;
+  struct DistinctRow {
+    std::vector<int32_t> apart, others;
+  };
+  std::vector<DistinctRow> distinct_symbols, distinct_objects;
   struct IntSymbol {
     OriginId where;
     ir::SymbolId symbol;

@@ -58,6 +58,16 @@ void GuardSet::add_symbolic(const ir::SymGuard& guard) {
   if (!known) symbolic.push_back(guard);
 }
 
+void GuardSet::add_distinct_symbols(std::vector<ir::SymbolId> apart, std::vector<ir::SymbolId> others) {
+  if (!apart.empty() && apart.size() + others.size() > 1)
+    distinct_symbols.push_back({std::move(apart), std::move(others)});
+}
+
+void GuardSet::add_distinct_objects(std::vector<OriginId> apart, std::vector<OriginId> others) {
+  if (!apart.empty() && apart.size() + others.size() > 1)
+    distinct_objects.push_back({std::move(apart), std::move(others)});
+}
+
 void GuardSet::bind_symbol(OriginId int_object, ir::SymbolId symbol, int64_t lowest) {
   const bool known = std::any_of(int_symbols.begin(), int_symbols.end(),
                                  [&](const IntSymbol& one) { return one.where == int_object && one.symbol == symbol; });

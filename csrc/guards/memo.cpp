@@ -86,6 +86,11 @@ Outcome Memo::run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* o
     *failure = {Failure::Part::Pair, i};
     return Outcome::Fail;
   }
+  for (int32_t i : distinct_) {
+    if (run_distinct(plan.distinct_objects[static_cast<size_t>(i)], slots_.data())) continue;
+    *failure = {Failure::Part::DistinctObjects, i};
+    return Outcome::Fail;
+  }
   return Outcome::Hit;
 }
 

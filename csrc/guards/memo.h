@@ -66,6 +66,7 @@ class Memo {
   std::vector<TypeTag> type_tags_;
   std::vector<int32_t> leaf_nodes_;
   std::vector<int32_t> pairs_;
+  std::vector<int32_t> distinct_;  // of the plan's distinct_objects
   std::vector<History> history_;
   uint32_t clock_ = 1;
   bool ready_ = false;

@@ -48,6 +48,9 @@ struct Roots {
   KIND(PartialPart, "{}.[]")      /* func, args, keywords of functools.partial */                     \
   KIND(ModuleDict, "vars({})")    /* dict of a module object */                                       \
   KIND(WeakTarget, "{}()")        /* referent of a weakref */                                         \
+  KIND(CacheDict, "cache of {}")  /* of functools.lru_cache */                                        \
+  KIND(CacheEntry, "{}.result")   /* the answer in a link of a bounded cache */                       \
+  KIND(ContextValue, "{}.get()")  /* of a context variable, now */                                    \
   KIND(TensorGrad, "{}.grad")     /* fetch registered by torch/ */                                    \
   KIND(TensorDict, "{}.__dict__") /* Python attributes of a tensor */                                 \
   KIND(Custom, "{}.[]")           /* key names a fetch registered with register_fetch */

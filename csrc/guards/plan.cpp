@@ -68,6 +68,9 @@ std::vector<bool> needed_origins(const GuardSet& guards, const std::vector<Origi
   }
   for (const auto& [where, check] : guards.checks) mark(guards.origins(), where, &needed);
   for (const auto& row : guards.int_symbols) mark(guards.origins(), row.where, &needed);
+  for (const auto& row : guards.distinct_objects)
+    for (const auto* ids : {&row.apart, &row.others})
+      for (OriginId id : *ids) mark(guards.origins(), id, &needed);
   for (OriginId id : fetches) mark(guards.origins(), id, &needed);
   return needed;
 }
@@ -182,6 +185,11 @@ Plan::Plan(GuardSet guards, const std::vector<OriginId>& origins_to_fetch, PyCod
   for (Node& node : nodes) node.may_miss = only_missing(node, checks);
 
   for (ir::SymGuard& guard : guards.symbolic) symbolic.emplace_back(std::move(guard));
+  for (auto& row : guards.distinct_symbols) distinct_symbols.emplace_back(std::move(row.apart), row.others);
+  for (auto& row : guards.distinct_objects) {
+    for (auto* ids : {&row.apart, &row.others}) std::transform(ids->begin(), ids->end(), ids->begin(), place);
+    distinct_objects.emplace_back(std::move(row.apart), row.others);
+  }
   for (OriginId id : origins_to_fetch) fetches.push_back(place(id));
 }
 

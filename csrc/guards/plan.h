@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "guards/checks.h"
+#include "guards/distinct.h"
 #include "guards/fetch.h"
 #include "guards/symbolic.h"
 
@@ -53,7 +54,9 @@ struct Plan {
   std::vector<Pair> pairs;
   std::vector<std::unique_ptr<LeafCheck>> globals;
   std::vector<Symbolic> symbolic;
-  std::vector<int32_t> fetches;  // nodes
+  std::vector<Distinct> distinct_symbols;  // keys: symbols
+  std::vector<Distinct> distinct_objects;  // keys: nodes
+  std::vector<int32_t> fetches;            // nodes
   int32_t owned_count = 0;
   Ref code;
 

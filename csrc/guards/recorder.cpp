@@ -27,6 +27,7 @@ Recorder::Recorder(const Plan& plan, Memo* memo) : plan_(plan), memo_(*memo), kn
   memo_.type_tags_.clear();
   memo_.leaf_nodes_.clear();
   memo_.pairs_.clear();
+  memo_.distinct_.clear();
 }
 
 void Recorder::record() {
@@ -219,6 +220,10 @@ void Recorder::add_pairs() {
   auto varies = [&](int32_t node) { return known_[static_cast<size_t>(node)].state == State::Varying; };
   for (size_t i = 0; i < plan_.pairs.size(); ++i)
     if (varies(plan_.pairs[i].left) || varies(plan_.pairs[i].right)) memo_.pairs_.push_back(static_cast<int32_t>(i));
+  for (size_t i = 0; i < plan_.distinct_objects.size(); ++i) {
+    const std::vector<int32_t>& nodes = plan_.distinct_objects[i].keys();
+    if (std::any_of(nodes.begin(), nodes.end(), varies)) memo_.distinct_.push_back(static_cast<int32_t>(i));
+  }
 }
 
 void Recorder::word(const void* address, uint64_t value) {

@@ -84,7 +84,8 @@ size_t GuardTree::symbol_count() const { return impl_->symbol_count; }
 
 size_t GuardTree::guard_count() const {
   const Plan& plan = impl_->plan;
-  return plan.checks.size() + plan.leaves.size() + plan.globals.size() + plan.symbolic.size();
+  return plan.checks.size() + plan.leaves.size() + plan.globals.size() + plan.symbolic.size() +
+         plan.distinct_symbols.size() + plan.distinct_objects.size();
 }
 
 bool GuardTree::check(const Roots& roots, PyObject** fetched, int64_t* symbols) const {
@@ -125,7 +126,16 @@ std::string GuardTree::text() const {
     for (int32_t l = node.leaf_begin; l < node.leaf_end; ++l)
       line(plan.leaves[static_cast<size_t>(l)].check->text(origin));
   }
+  const auto distinct = [&](const Distinct& guard, auto&& name) {
+    const auto begin = guard.keys().begin();
+    const std::vector<int32_t> apart(begin, begin + static_cast<std::ptrdiff_t>(guard.apart()));
+    const std::vector<int32_t> others(begin + static_cast<std::ptrdiff_t>(guard.apart()), guard.keys().end());
+    line(cat("no other one is ", join(apart, ", ", name), others.empty() ? "" : "; among ", join(others, ", ", name)));
+  };
+  for (const Distinct& guard : plan.distinct_objects) distinct(guard, [&](int32_t node) { return plan.text(node); });
   for (const Symbolic& guard : plan.symbolic) line(guard.text());
+  for (const Distinct& guard : plan.distinct_symbols)
+    distinct(guard, [](int32_t symbol) { return ir::Sym::symbol(symbol).str(); });
   return out;
 }
 

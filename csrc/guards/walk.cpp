@@ -38,7 +38,19 @@ bool run_globals(const Plan& plan, int64_t* symbols, Failure* failure) {
 bool run_symbolic(const Plan& plan, const int64_t* symbols, size_t symbol_count, Failure* failure) {
   for (size_t i = 0; i < plan.symbolic.size(); ++i)
     if (!plan.symbolic[i].holds(symbols, symbol_count)) return fail(failure, Failure::Part::Symbolic, i);
+  for (size_t i = 0; i < plan.distinct_symbols.size(); ++i)
+    if (!plan.distinct_symbols[i].holds([&](int32_t symbol) { return symbols[symbol]; }))
+      return fail(failure, Failure::Part::DistinctSymbols, i);
   return true;
+}
+
+bool run_distinct(const Distinct& distinct, PyObject* const* slots) {
+  bool all = true;
+  const bool differ = distinct.holds([&](int32_t node) {
+    all &= slots[node] != nullptr;
+    return static_cast<int64_t>(reinterpret_cast<intptr_t>(slots[node]));
+  });
+  return all && differ;
 }
 
 bool run_pair(const Pair& pair, PyObject* const* slots) {
@@ -66,10 +78,23 @@ bool walk(const Plan& plan, const Roots& roots, int64_t* symbols, PyObject** slo
   }
   for (size_t i = 0; i < plan.pairs.size(); ++i)
     if (!run_pair(plan.pairs[i], slots)) return fail(failure, Failure::Part::Pair, i);
+  for (size_t i = 0; i < plan.distinct_objects.size(); ++i)
+    if (!run_distinct(plan.distinct_objects[i], slots)) return fail(failure, Failure::Part::DistinctObjects, i);
   for (int32_t node : plan.fetches)
     if (!slots[node]) return fail(failure, Failure::Part::Fetch, static_cast<size_t>(node));
   return true;
 }
+
+namespace {
+
+std::string explain_distinct(const Plan& plan, const Distinct& distinct, PyObject* const* slots) {
+  for (int32_t node : distinct.keys())
+    if (!slots[node]) return cat(plan.text(node), " does not exist");
+  const auto [left, right] = distinct.alike();
+  return cat(plan.text(left), " is ", plan.text(right));
+}
+
+}  // namespace
 
 std::string explain_failure(const Plan& plan, const Failure& failure, PyObject* const* slots, const int64_t* symbols) {
   const size_t index = static_cast<size_t>(failure.index);
@@ -93,8 +118,14 @@ std::string explain_failure(const Plan& plan, const Failure& failure, PyObject* 
     }
     case Failure::Part::Pair:
       return check_words(plan.checks[static_cast<size_t>(plan.pairs[index].check)]);
+    case Failure::Part::DistinctObjects:
+      return explain_distinct(plan, plan.distinct_objects[index], slots);
     case Failure::Part::Symbolic:
       return plan.symbolic[index].explain(symbols);
+    case Failure::Part::DistinctSymbols: {
+      const auto [left, right] = plan.distinct_symbols[index].alike();
+      return cat(ir::Sym::symbol(left).str(), " and ", ir::Sym::symbol(right).str(), " are the same");
+    }
   }
   return "";
 }

@@ -8,7 +8,7 @@ namespace graphlift::guards {
 
 // The first guard that did not hold.
 struct Failure {
-  enum class Part : uint8_t { None, Global, Fetch, Check, Leaf, Pair, Symbolic };
+  enum class Part : uint8_t { None, Global, Fetch, Check, Leaf, Pair, DistinctObjects, Symbolic, DistinctSymbols };
   Part part = Part::None;
   int32_t index = 0;  // a node for Fetch, else a row of the plan's table of that part
 };
@@ -34,6 +34,7 @@ bool run_leaves(const Plan& plan, const Node& node, PyObject* object, int64_t* s
 bool run_globals(const Plan& plan, int64_t* symbols, Failure* failure);
 bool run_symbolic(const Plan& plan, const int64_t* symbols, size_t symbol_count, Failure* failure);
 bool run_pair(const Pair& pair, PyObject* const* slots);
+bool run_distinct(const Distinct& distinct, PyObject* const* slots);
 
 // All guards on nodes and pairs; not the globals, nor the symbolic ones. Fills `slots`, one per node.
 bool walk(const Plan& plan, const Roots& roots, int64_t* symbols, PyObject** slots, Ref* owned, Failure* failure);

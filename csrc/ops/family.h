@@ -36,7 +36,8 @@ namespace graphlift::ops {
   FAMILY(padding)                     \
   FAMILY(recurrent)                   \
   FAMILY(foreach)                     \
-  FAMILY(optimizers)
+  FAMILY(optimizers)                  \
+  FAMILY(spectral)
 
 #define FAMILY(name) std::span<const OpRow> name##_rows();
 GRAPHLIFT_OP_FAMILIES(FAMILY)

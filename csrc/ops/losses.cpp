@@ -76,10 +76,13 @@ bool huber_loss(ShapeCall& call) {
   return give_preserved(call, call.tensor(0), call.tensor(0).dtype);
 }
 
-// grad, self, target, ...
-template <ShapeRule Forward>
+// grad, self, target, ...; `mixed`: of any dtypes.
+template <ShapeRule Forward, bool mixed = false>
 bool pairwise_backward(ShapeCall& call) {
-  if (call.tensor(1).dtype != call.tensor(2).dtype || call.tensor(1).dtype != call.tensor(0).dtype) return false;
+  if (mixed) {
+    if (!ir::is_floating(call.tensor(1).dtype)) return false;
+  } else if (call.tensor(1).dtype != call.tensor(2).dtype || call.tensor(1).dtype != call.tensor(0).dtype)
+    return false;
   auto sizes = broadcast(call.env, call.tensor(1).sizes, call.tensor(2).sizes);
   return sizes && equal(call.env, *sizes, call.tensor(1).sizes) && Forward(call);
 }
@@ -115,7 +118,7 @@ constexpr OpRow kRows[] = {
     GL_OP("nll_loss2d_forward", "default", nll_loss_2d),
     GL_OP("nll_loss2d_backward", "default", nll_loss_2d_backward),
     GL_OP("mse_loss", "default", pairwise<2, kPair>),
-    GL_OP("mse_loss_backward", "default", pairwise_backward<like_self>),
+    GL_OP("mse_loss_backward", "default", pairwise_backward<like_self, true>),
     GL_OP("smooth_l1_loss", "default", pairwise<2, kPair>),
     GL_OP("smooth_l1_loss_backward", "default", pairwise_backward<like_self>),
     GL_OP("huber_loss", "default", huber_loss),

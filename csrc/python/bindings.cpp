@@ -9,13 +9,16 @@
 #include "capture/root.h"
 #include "engine/compiled_function.h"
 #include "engine/report.h"
+#include "torch/tracer.h"
 
 namespace py = pybind11;
 using namespace graphlift;
 
 namespace graphlift {
 void register_backends();
-}
+void bind_backends(pybind11::module_& m);
+std::shared_ptr<const backend::Backend> own_backend(PyObject* compile);
+}  // namespace graphlift
 
 namespace {
 
@@ -24,7 +27,9 @@ engine::Config config_from(const py::dict& given) {
   config.fullgraph = given["fullgraph"].cast<bool>();
   if (!given["dynamic"].is_none())
     config.dynamic = given["dynamic"].cast<bool>() ? capture::Dynamic::Always : capture::Dynamic::Never;
-  config.backend = given["backend"].cast<std::string>();
+  const py::object backend = given["backend"];
+  config.backend = py::isinstance<py::str>(backend) ? backend::find_backend(backend.cast<std::string>())
+                                                    : own_backend(backend.ptr());
   config.mode = given["mode"].cast<std::string>();
   const py::dict options = given["options"];
   config.recompile_limit = options["recompile_limit"].cast<size_t>();
@@ -39,6 +44,7 @@ py::object own(Ref made) {
 
 py::dict all_counters() {
   const engine::Counters& counts = engine::counters();
+  const backend::Counters& made = backend::counters();
   py::dict result;
   result["graphs"] = counts.graphs;
   result["regions"] = counts.regions;
@@ -50,6 +56,9 @@ py::dict all_counters() {
   result["given_up"] = counts.given_up;
   result["internal_errors"] = counts.internal_errors;
   result["live_regions"] = counts.live_regions;
+  result["kernels"] = made.kernels.load();
+  result["natives"] = made.natives.load();
+  result["externals"] = made.externals.load();
   py::dict breaks;
   for (const auto& [sentence, count] : engine::break_counts()) breaks[py::str(sentence)] = count;
   result["graph_break"] = breaks;
@@ -75,17 +84,30 @@ PYBIND11_MODULE(_C, m) {
   });
   m.def("graph_count", [] { return engine::counters().graphs; });
   m.def("counters", all_counters);
+  m.def("meta_operators", torch_layer::meta_operators);
   m.def("set_log_sink", [](py::handle emit) { set_log_emitter(emit.is_none() ? nullptr : emit.ptr()); });
   m.def("set_logs", [](const std::string& setting) {
     reset_logs();
     const std::string wrong = set_logs(setting);
     if (!wrong.empty()) throw py::value_error(wrong);
   });
+  m.def("log_table", [] {
+    py::dict rows;
+    for (const auto& [name, words] : log_table()) rows[py::str(name.data(), name.size())] = words;
+    return rows;
+  });
   m.def("backend_names", [] { return backend::backend_names(); });
+  graphlift::bind_backends(m);
   m.def("explain_start", [] { engine::explain_start(); });
   m.def("explain_stop", [] { return own(engine::explain_stop()); });
   m.def("is_capturing", [] { return capture::current_capture() != nullptr; });
   m.def("graph_break", [](const std::string&) {});
+  m.def("callables", [] {
+    py::list paths;
+    for (const capture::CallableRow* row : capture::all_callables()) paths.append(row->path);
+    return paths;
+  });
+  m.def("unresolved_callables", [] { return capture::unresolved_callables(); });
   m.def("breaks", [] {
     py::list rows;
     for (const capture::BreakRow& row : capture::break_table())

@@ -1,16 +1,36 @@
-// Owns: which backends are built in.
+// Owns: which backends there are: built in, by name, and the program's own; and what tests ask of them.
+#include <pybind11/stl.h>
+
+#include "backends/codegen/lower_rule.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cuda/cuda.h"
+#include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
 #include "backends/reference/reference.h"
 
+namespace py = pybind11;
+
 namespace graphlift {
+
+// For tests: which operators kernels can compute, and why there are none here.
+void bind_backends(py::module_& m) {
+  m.def("lowered_operators", [] {
+    std::vector<std::string> names;
+    for (const codegen::LowerRow* row : codegen::all_lowerings()) names.emplace_back(row->name);
+    return names;
+  });
+  m.def("kernel_refusal", [] { return cpu::kernel_refusal(); });
+}
 
 void register_backends() {
   reference::register_reference_backend();
   cpu::register_cpu_backend();
   cuda::register_cuda_backend();
   native::register_native_backend();
+}
+
+std::shared_ptr<const backend::Backend> own_backend(PyObject* compile) {
+  return foreign::make_foreign_backend(compile);
 }
 
 }  // namespace graphlift

@@ -79,7 +79,7 @@ std::unique_ptr<Executable> build(const std::string& text, const std::vector<py:
   int value = 0;
   for (const py::dict& fields : outputs) traced.outputs.push_back(output_plan(fields, *traced.joint, &value));
   for (const py::handle& constant : constants) traced.constants.push_back(Ref::borrow(constant.ptr()));
-  return make_executable(std::move(traced), backend);
+  return make_executable(std::move(traced), {backend::find_backend(backend)});
 }
 
 }  // namespace

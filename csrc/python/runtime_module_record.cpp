@@ -1,6 +1,7 @@
 // Owns: regions made by recording a Python function on stand-ins, without guards or a frame evaluator.
 #include <pybind11/stl.h>
 
+#include "backend/backend.h"
 #include "base/error.h"
 #include "python/runtime_module.h"
 
@@ -48,7 +49,7 @@ Runner record(const py::function& function, const py::list& inputs, const std::v
   std::unique_ptr<Traced> traced = tracer->finish(outputs);
   if (!traced) throw py::error_already_set();
   const size_t all = traced->outputs.size();  // bases of views that are returned without them come behind
-  return {make_executable(std::move(*traced), backend), all, outputs.size()};
+  return {make_executable(std::move(*traced), {backend::find_backend(backend)}), all, outputs.size()};
 }
 
 }  // namespace graphlift::torch_layer

@@ -22,6 +22,18 @@ int64_t value_of(const ir::Sym& sym, std::span<const int64_t> symbols) {
   return sym.is_constant() ? sym.constant() : sym.eval(symbols);
 }
 
+// The engine runs nodes without the GIL; a backend may run Python while it compiles.
+class WithGil {
+ public:
+  WithGil() : state_(PyGILState_Ensure()) {}
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 // Gradients of gradients: first order results are there to use, and an attempt to go through them says what to do. The
 // node keeps the edges of the real one, so that the engine does not leave it out as leading nowhere.
 void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd::edge_list edges) {
@@ -36,21 +48,26 @@ void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd:
 }  // namespace
 
 BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
-                                 const backend::Backend& backend)
-    : graph_(std::move(graph)), saved_(saved), constants_(std::move(constants)), backend_(backend) {
+                                 std::shared_ptr<const backend::Backend> backend)
+    : graph_(std::move(graph)), saved_(saved), constants_(std::move(constants)), backend_(std::move(backend)) {
   const auto& inputs = graph_->inputs();
   GL_CHECK(inputs.size() >= saved, "a backward graph with fewer inputs than saved values");
   for (size_t i = saved; i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
-  complete_ = backend.compile(*graph_, constants_);
+  complete_ = backend_->compile(*graph_, constants_);
 }
 
 const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& defined) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto found = variants_.find(defined); found != variants_.end() && found->second) return *found->second;
+  }
+  WithGil gil;  // before the lock: who holds that waits for nobody
   std::lock_guard lock(mutex_);
   auto& compiled = variants_[defined];
   if (!compiled) {
     std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
     passes::run_passes(graph.get());
-    compiled = backend_.compile(*graph, constants_);
+    compiled = backend_->compile(*graph, constants_);
   }
   return *compiled;
 }

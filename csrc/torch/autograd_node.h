@@ -34,7 +34,7 @@ class BackwardProgram {
  public:
   // `graph`: inputs are `saved` values, then tangents; outputs are gradients.
   BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
-                  const backend::Backend& backend);
+                  std::shared_ptr<const backend::Backend> backend);
 
   size_t saved() const { return saved_; }
   size_t tangents() const { return tangents_.size(); }
@@ -52,7 +52,7 @@ class BackwardProgram {
   std::unique_ptr<ir::Graph> graph_;
   size_t saved_;
   std::vector<at::Tensor> constants_;
-  const backend::Backend& backend_;
+  std::shared_ptr<const backend::Backend> backend_;
   std::vector<ir::TensorType> tangents_;
   std::unique_ptr<backend::CompiledGraph> complete_;  // all tangents defined
   mutable std::mutex mutex_;                          // guards variants_

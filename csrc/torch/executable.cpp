@@ -67,7 +67,7 @@ void collect_symbols(const ir::TensorType& type, std::vector<ir::SymbolId>* out)
 
 }  // namespace
 
-RegionExecutable::RegionExecutable(Traced traced, const backend::Backend& backend)
+RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     : inputs_(std::move(traced.inputs)), outputs_(std::move(traced.outputs)) {
   index_outputs();
   tangents_.resize(static_cast<size_t>(traced.tangents));
@@ -77,7 +77,9 @@ RegionExecutable::RegionExecutable(Traced traced, const backend::Backend& backen
 
   std::vector<at::Tensor> constants = unwrap_constants(traced.constants);
   const int values = static_cast<int>(slots_);
-  auto parts = autograd::partition(*traced.joint, static_cast<int>(inputs_.size()), values);
+  autograd::PartitionOptions partition_options;
+  partition_options.recompute = options.recompute;
+  auto parts = autograd::partition(*traced.joint, static_cast<int>(inputs_.size()), values, partition_options);
   forward_graph_ = std::move(parts.forward);
   std::vector<std::pair<int, int>> saved;
   std::set<int> needed;
@@ -99,9 +101,9 @@ RegionExecutable::RegionExecutable(Traced traced, const backend::Backend& backen
     if (parts.backward) passes::run_passes(parts.backward.get());
     if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
     register_node_class();
-    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, backend);
+    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend);
   }
-  forward_ = backend.compile(*forward_graph_, constants);
+  forward_ = options.backend->compile(*forward_graph_, constants);
 }
 
 void RegionExecutable::index_outputs() {
@@ -211,11 +213,10 @@ size_t RegionExecutable::forward_calls() const {
       std::count_if(nodes.begin(), nodes.end(), [](const ir::Node& node) { return node.kind == ir::NodeKind::Call; }));
 }
 
-std::unique_ptr<Executable> make_executable(Traced traced, const std::string& backend) {
-  const backend::Backend* found = backend::find_backend(backend);
-  GL_CHECK(found != nullptr, "no backend is called " + backend);
+std::unique_ptr<Executable> make_executable(Traced traced, const CompileOptions& options) {
+  GL_CHECK(options.backend != nullptr, "a recording is to be compiled by no backend");
   check_plans(traced);
-  return std::make_unique<RegionExecutable>(std::move(traced), *found);
+  return std::make_unique<RegionExecutable>(std::move(traced), options);
 }
 
 }  // namespace graphlift::torch_layer

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "torch/autograd_node.h"
+#include "torch/code_text.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
@@ -30,9 +31,10 @@ PyObject* wrap_output(at::Tensor&& tensor, const OutputPlan& plan);
 
 class RegionExecutable final : public Executable {
  public:
-  RegionExecutable(Traced traced, const backend::Backend& backend);
+  RegionExecutable(Traced traced, const CompileOptions& options);
   bool run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const override;
   std::string forward_text() const override { return ir::print(*forward_graph_); }
+  std::string forward_code(const LineText& line_text) const override { return code_text(*forward_graph_, line_text); }
   std::string backward_text() const override { return backward_ ? ir::print(backward_->graph()) : ""; }
   size_t forward_calls() const override;
 

@@ -198,7 +198,11 @@ class MetaCalls {
 // backends share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python
 // kernels for the meta device, slow to load and to run, are the last resort.
 void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
-  if (info.structured) {
+  // A library says what its operator gives by a kernel for meta; its other kernels may read data or have effects.
+  const bool own = info.op.str().substr(0, 6) != "aten::" && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
+  if (own) {
+    recorder.call_kernel_for_meta(handle, stack);
+  } else if (info.structured) {
     Probe probe(recorder);
     handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional, stack);
   } else if (info.composite_explicit) {
@@ -208,13 +212,18 @@ void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const O
     Probe probe(recorder);
     handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, stack);
   } else {
-    ModeOff off;
     MetaCalls::instance().add(info.op.str());
-    handle.callBoxed(stack);
+    recorder.call_kernel_for_meta(handle, stack);
   }
 }
 
 }  // namespace
+
+void Recorder::call_kernel_for_meta(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  ModeOff off;
+  if (!unobserved_) return handle.callBoxed(stack);
+  unobserved_([&] { handle.callBoxed(stack); });
+}
 
 std::vector<std::string> meta_operators() { return MetaCalls::instance().names(); }
 
@@ -248,8 +257,7 @@ void Recorder::probe_call(const c10::OperatorHandle& handle, const OpInfo& info,
     return;
   }
   if (info.structured || info.decomposes) return call_on_meta(*this, handle, info, stack);
-  ModeOff off;
-  handle.callBoxed(stack);
+  call_kernel_for_meta(handle, stack);
 }
 
 }  // namespace graphlift::torch_layer

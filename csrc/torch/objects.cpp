@@ -197,6 +197,11 @@ bool is_tensor_function(PyObject* callable) {
   return descriptor && PyDescr_TYPE(callable) == base;
 }
 
+bool is_operator_object(PyObject* object) {
+  static const std::vector<PyTypeObject*> types = {torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")};
+  return is_one_of(Py_TYPE(object), types);
+}
+
 bool is_known_base(PyTypeObject* type) {
   static PyTypeObject* function = torch_type("_C._FunctionBase");
   return type == function;

@@ -23,6 +23,8 @@ bool is_torch_owned(PyTypeObject* type);
 bool is_trusted_function(PyObject* function);
 // An operator of torch's (a C function of torch's operator namespaces or a method of Tensor): runs on stand-ins.
 bool is_tensor_function(PyObject* callable);
+// torch.ops.<namespace>.<name>, or one overload of it.
+bool is_operator_object(PyObject* object);
 bool is_known_base(PyTypeObject* type);  // C bases of torch's Python classes that may be made while capturing
 bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes);
 // A torch.SymInt/SymFloat/SymBool of ours becomes its value, guarded. Null with a Python error.

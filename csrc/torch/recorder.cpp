@@ -90,11 +90,12 @@ bool same_geometry(const ir::TensorType& type, const at::Tensor& tensor) {
 
 }  // namespace
 
-Recorder::Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where)
+Recorder::Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobserved unobserved)
     : graph_(std::make_unique<ir::Graph>()),
       shapes_(shapes),
       on_break_(std::move(on_break)),
       where_(std::move(where)),
+      unobserved_(std::move(unobserved)),
       mode_object_(make_mode_object(this, &link_)),
       serial_(next_serial()) {}
 

@@ -30,7 +30,7 @@ inline constexpr c10::DispatchKeySet kPythonKeys({c10::DispatchKey::Python, c10:
 
 class Recorder {
  public:
-  Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where);
+  Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobserved unobserved = {});
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -101,6 +101,8 @@ class Recorder {
   // Pops the arguments and pushes stand-ins for a node's results, in the structure of the schema's returns.
   void push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack);
 
+  // A kernel of torch's or of a library for meta tensors, Python mostly: not recorded, not captured.
+  void call_kernel_for_meta(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
   // A graph break: sets the Python error and throws.
   [[noreturn]] void break_now(const char* kind, const std::string& detail);
 
@@ -118,6 +120,7 @@ class Recorder {
   ir::ShapeEnv* shapes_;
   OnBreak on_break_;
   WhereNow where_;
+  Unobserved unobserved_;
   ModeLink* link_ = nullptr;  // owned by mode_object_
   Ref mode_object_;
   uint64_t serial_;

@@ -86,12 +86,12 @@ bool data_was_needed() {
   return found;
 }
 
-std::unique_ptr<Tracer> Tracer::create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where) {
-  return std::make_unique<TracerImpl>(shapes, std::move(on_break), std::move(where));
+std::unique_ptr<Tracer> Tracer::create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobserved unobserved) {
+  return std::make_unique<TracerImpl>(shapes, std::move(on_break), std::move(where), std::move(unobserved));
 }
 
-TracerImpl::TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where)
-    : shapes_(shapes), recorder_(shapes, std::move(on_break), std::move(where)) {}
+TracerImpl::TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobserved unobserved)
+    : shapes_(shapes), recorder_(shapes, std::move(on_break), std::move(where), std::move(unobserved)) {}
 
 TracerImpl::~TracerImpl() {
   while (recorder_.recording()) recorder_.stop();

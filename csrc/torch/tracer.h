@@ -15,6 +15,10 @@
 #include "ir/graph.h"
 #include "ir/sym.h"
 
+namespace graphlift::backend {
+class Backend;
+}
+
 namespace graphlift::torch_layer {
 
 bool is_tensor(PyObject* object);      // torch.Tensor or a subclass (exact C check)
@@ -28,6 +32,9 @@ bool is_plain_tensor_class(
 using OnBreak = std::function<void(const char* kind, const std::string& detail)>;
 // The user's source line that is being evaluated.
 using WhereNow = std::function<ir::SourceLine()>;
+// Runs its argument so that Python code in it is not captured: kernels of torch's own that the program did not call.
+using Unobserved = std::function<void(const std::function<void()>&)>;
+using LineText = std::function<std::string(const ir::SourceLine&)>;
 
 enum class Aliasing : uint8_t {
   Fresh,         // own memory
@@ -77,7 +84,8 @@ struct Traced {
 
 class Tracer {
  public:
-  static std::unique_ptr<Tracer> create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where);
+  static std::unique_ptr<Tracer> create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where,
+                                        Unobserved unobserved = {});
   virtual ~Tracer() = default;
 
   // --- inputs --------------------------------------------------------------------------------------------------------
@@ -126,12 +134,20 @@ class Executable {
   // `inputs`: the primals (borrowed). `symbols`: values by SymbolId. `outputs`: new references, one per OutputPlan.
   // False: a Python error is set, as eager would raise it.
   virtual bool run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const = 0;
-  virtual std::string forward_text() const = 0;   // graph text, for logs and explain
+  virtual std::string forward_text() const = 0;  // graph text, for logs and explain
+  // The same as Python code that runs; the text of the user's lines comes from `line_text`.
+  virtual std::string forward_code(const LineText& line_text) const = 0;
   virtual std::string backward_text() const = 0;  // empty when there is none
   virtual size_t forward_calls() const = 0;
 };
 
-// `backend`: a registered backend's name ("reference"). Throws InternalError on a graph that it can't take.
-std::unique_ptr<Executable> make_executable(Traced traced, const std::string& backend);
+// How a recording becomes an Executable.
+struct CompileOptions {
+  std::shared_ptr<const backend::Backend> backend;
+  bool recompute = true;  // backward may compute again what is cheap instead of saving it
+};
+
+// Throws InternalError on a graph that the backend can't take.
+std::unique_ptr<Executable> make_executable(Traced traced, const CompileOptions& options);
 
 }  // namespace graphlift::torch_layer

@@ -49,7 +49,7 @@ struct Primal {
 
 class TracerImpl final : public Tracer {
  public:
-  TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where);
+  TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobserved unobserved);
   ~TracerImpl() override;
 
   Ref stand_in(PyObject* tensor, std::span<const int> symbolic) override;

@@ -96,15 +96,3 @@ def _mark(tensor, dim, attribute):
         if attribute not in tensor.__dict__:
             setattr(tensor, attribute, set())
         getattr(tensor, attribute).add(index % tensor.dim())
-
-
-def _compiling_flag(on: bool) -> bool:
-    """Sets what torch.compiler.is_compiling() answers and returns what it answered before. The C++ side calls this.
-
-    The variable is `torch.compiler._is_compiling_flag` (2.11 to 2.14): is_compiling() returns it, torch.export and
-    Dynamo set it likewise. It belongs to the process, not to a thread: another thread in eager meanwhile may see True,
-    as with torch.compile. Captured code reads True; that read is no guard: the flag is False when a region is entered.
-    """
-    before = torch.compiler._is_compiling_flag
-    torch.compiler._is_compiling_flag = on
-    return before

@@ -1,7 +1,8 @@
 """Logs: one Python logger `graphlift.<artifact>` per artifact, turned on by GRAPHLIFT_LOGS or set_logs().
 
-The C++ side decides what to say and asks first whether the artifact is on; this file names the artifacts and prints the
-lines in torch's format. TORCH_LOGS is read for the artifacts of the same name when GRAPHLIFT_LOGS is not set.
+The C++ side names the artifacts, decides what to say and asks first whether the artifact is on; this file reads the
+environment and prints the lines in torch's format. TORCH_LOGS is read for the artifacts of the same name when
+GRAPHLIFT_LOGS is not set.
 """
 
 import logging
@@ -12,16 +13,7 @@ import warnings
 from . import _C
 from .errors import GraphliftWarning
 
-ARTIFACTS = {
-    "graph_breaks": "each graph break: reason, place in the user's code, hint",
-    "recompiles": "each recompile: the guards that failed, in words",
-    "guards": "the guards of each region",
-    "graph": "the captured graph of each region",
-    "graph_code": "the captured graph as code, with the user's lines",
-    "aot_graphs": "forward and backward graphs behind the partition",
-    "bytecode": "the instructions of each captured function",
-    "perf_hints": "what keeps code from being fast",
-}
+ARTIFACTS = _C.log_table()  # name -> what it shows
 
 _logger = logging.getLogger("graphlift")
 
@@ -62,8 +54,17 @@ def start() -> None:
     """Connects the C++ side with the loggers and turns on what the environment asks for."""
     _C.set_log_sink(emit)
     spec = os.environ.get("GRAPHLIFT_LOGS")
-    known, unknown = _split((spec or os.environ.get("TORCH_LOGS", "")).split(","))
-    if spec and unknown:
+    if spec:
+        words = spec.split(",")
+    else:  # torch's other names, "all" too, are torch's business
+        words = [word for word in os.environ.get("TORCH_LOGS", "").split(",") if word.strip("+- ") in ARTIFACTS]
+    known, unknown = _split(words)
+    if "help" in unknown:
+        lines = [f"  {name:14}{text}" for name, text in ARTIFACTS.items()]
+        head = "GRAPHLIFT_LOGS: names with commas between; +name for more detail, -name to leave one out, all"
+        print("\n".join([head, *lines]), file=sys.stderr)
+        unknown.remove("help")
+    if unknown:
         warnings.warn(
             f"GRAPHLIFT_LOGS names unknown artifacts {', '.join(unknown)}; valid are {', '.join(ARTIFACTS)}",
             GraphliftWarning,
@@ -82,12 +83,14 @@ def _split(words):
     """Known artifacts, each with whether detail is wanted, and the words that name none."""
     known, unknown = {}, []
     for word in filter(None, (word.strip() for word in words)):
-        name = word.lstrip("+")
+        name = word.lstrip("+-")
         for artifact in ARTIFACTS if name == "all" else [name]:
-            if artifact in ARTIFACTS:
-                known[artifact] = known.get(artifact, False) or word.startswith("+")
-            else:
+            if artifact not in ARTIFACTS:
                 unknown.append(word)
+            elif word.startswith("-"):
+                known.pop(artifact, None)
+            else:
+                known[artifact] = known.get(artifact, False) or word.startswith("+")
     return known, unknown
 
 

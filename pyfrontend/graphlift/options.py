@@ -52,14 +52,16 @@ def make_config(*, fullgraph, dynamic, backend, mode, options) -> dict[str, Any]
     }
 
 
-def _check_backend(backend) -> str:
+def _check_backend(backend):
     if backend is None:
         return DEFAULT_BACKEND
+    if callable(backend):
+        return backend
     known = list_backends()
     name = BACKEND_ALIASES.get(backend, backend) if isinstance(backend, str) else None
     if name not in known:
         valid = known + [alias for alias, target in BACKEND_ALIASES.items() if target in known]
-        raise ValueError(f"unknown backend {backend!r}; valid backends: {', '.join(valid)}")
+        raise ValueError(f"unknown backend {backend!r}; valid backends: {', '.join(valid)}, or a callable")
     return name
 
 

@@ -62,6 +62,11 @@ def set_logs(spec):
     _state["logs"] = spec
 
 
+def log_table():
+    names = ("graph_breaks", "recompiles", "guards", "graph", "graph_code", "aot_graphs", "bytecode", "perf_hints")
+    return dict.fromkeys(names, "words")
+
+
 def backend_names():
     return ["reference"]
 

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import graphlift
-from graphlift import control
 
 
 def f(x):
@@ -65,15 +64,6 @@ def test_an_object_that_answers_every_attribute_is_not_marked():
 def test_outside_of_a_capture():
     graphlift.graph_break("here")
     assert graphlift.is_compiling() is False and torch.compiler.is_compiling() is False
-
-
-def test_compiling_flag():
-    assert control._compiling_flag(True) is False
-    try:
-        assert torch.compiler.is_compiling()
-    finally:
-        assert control._compiling_flag(False) is True
-    assert not torch.compiler.is_compiling()
 
 
 def test_counts():

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -44,9 +43,9 @@ def test_what_the_other_side_is_told(double):
     assert double._state["logs"] == "-all"
 
 
-def test_artifacts_are_those_of_the_other_side():
-    header = Path(__file__).parent.parent.parent / "csrc" / "base" / "log.h"
-    assert re.findall(r'ARTIFACT\([A-Z]\w+, "(\w+)"', header.read_text()) == list(logs.ARTIFACTS)
+def test_artifacts_have_torchs_names():
+    names = ("graph_breaks", "recompiles", "guards", "graph", "graph_code", "aot_graphs", "bytecode", "perf_hints")
+    assert tuple(logs.ARTIFACTS) == names and all(logs.ARTIFACTS.values())
 
 
 def test_format():
@@ -61,6 +60,9 @@ def test_format():
     [
         ({"GRAPHLIFT_LOGS": "+guards,graph"}, ["graph", "guards"]),
         ({"GRAPHLIFT_LOGS": "all"}, sorted(logs.ARTIFACTS)),
+        ({"GRAPHLIFT_LOGS": "all,-bytecode"}, sorted(set(logs.ARTIFACTS) - {"bytecode"})),
+        ({"TORCH_LOGS": "all"}, []),
+        ({"TORCH_LOGS": "+dynamo,+guards"}, ["guards"]),
         ({"TORCH_LOGS": "graph_breaks,inductor"}, ["graph_breaks"]),
         ({"TORCH_LOGS": "graph_breaks", "GRAPHLIFT_LOGS": "guards"}, ["guards"]),
         ({}, []),
@@ -78,6 +80,13 @@ def test_environment(environment, shown):
     done = subprocess.run([sys.executable, "-c", program], env=clean | environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert sorted(re.findall(r"^V.*\[__(\w+)\] text$", done.stderr, re.M)) == shown, done.stderr
+
+
+def test_help_is_printed(monkeypatch, capsys):
+    monkeypatch.setenv("GRAPHLIFT_LOGS", "help")
+    logs.start()
+    printed = capsys.readouterr().err
+    assert all(re.search(rf"^  {name} +\w", printed, re.M) for name in logs.ARTIFACTS), printed
 
 
 def test_unknown_name_in_the_environment_is_a_warning(monkeypatch):

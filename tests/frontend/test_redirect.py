@@ -29,6 +29,9 @@ if __name__ == "__main__":
     net.compile(mode="reduce-overhead")
     other = torch.compile(Net(), backend="aot_eager")
     print(*(g(torch.ones(1)).item() for g in (f, net, other)))
+    import graphlift
+
+    print("regions", graphlift.graph_count())
     assert pickle.loads(pickle.dumps(f)) is f and isinstance(pickle.loads(pickle.dumps(net)), Net)
     torch.compiler.reset()
     for name in ("torch._dynamo", "torch._inductor", "sympy"):
@@ -52,8 +55,10 @@ def test_torch_compile(installed):
         return x + 1
 
     for arguments in ({}, {"backend": "inductor"}, {"mode": "max-autotune", "dynamic": True}, {"recompile_limit": 3}):
+        graphlift.reset()
         assert torch.compile(f, **arguments).__wrapped__ is f
         assert torch.compile(**arguments)(f)(torch.ones(1)).item() == 2
+        assert graphlift.graph_count() == 1
     assert torch.compile(f, disable=True) is f
     with pytest.raises(ValueError, match="valid modes"):
         torch.compile(f, mode="fastest")
@@ -62,8 +67,10 @@ def test_torch_compile(installed):
 def test_module_compile_is_in_place(installed):
     net = torch.nn.Linear(2, 2)
     want = net(torch.ones(1, 2))
+    graphlift.reset()
     assert net.compile(fullgraph=True) is None
     torch.testing.assert_close(net(torch.ones(1, 2)), want)
+    assert graphlift.graph_count() == 1
     assert list(net.state_dict()) == ["weight", "bias"] and not list(net.children())
     handle = net.register_forward_hook(lambda m, args, out: out * 0 if m is net else out)
     assert net(torch.ones(1, 2)).abs().sum() == 0
@@ -109,7 +116,7 @@ def test_script_and_module(tmp_path):
         done = run(*arguments, "-v", "--n=1", cwd=tmp_path)
         assert done.returncode == 7, done.stderr
         assert done.stdout.split("\n")[0].startswith("argv ['-v', '--n=1']")
-        assert done.stdout.split("\n")[1] == "2.0 2.0 2.0", done.stdout
+        assert done.stdout.split("\n")[1:3] == ["2.0 2.0 2.0", "regions 3"], done.stdout
 
 
 def test_usage_and_missing_script():

@@ -14,6 +14,7 @@ import samples_indexing  # noqa: F401
 import samples_layers  # noqa: F401
 import samples_pointwise  # noqa: F401
 import samples_reductions  # noqa: F401
+import samples_spectral  # noqa: F401
 import samples_steps  # noqa: F401
 import samples_views  # noqa: F401
 import torch

@@ -20,12 +20,14 @@ LAYERS = {
     "csrc/torch": "base ir ops guards autograd passes backend",
     "csrc/capture": "base cpython eval ir guards torch",
     "csrc/engine": LOWER + " torch capture backends/reference",
-    "csrc/python": LOWER + " torch capture engine backends/reference backends/codegen backends/cpu backends/cuda backends/native",
+    "csrc/python": LOWER
+    + " torch capture engine backends/reference backends/codegen backends/cpu backends/cuda backends/native backends/foreign",
     "backends/reference": "base ir ops backend torch",
     "backends/native": "base ir backend",
     "backends/codegen": "base ir ops",
     "backends/cuda": "base ir ops backend torch backends/codegen backends/reference",
     "backends/cpu": "base ir ops backend torch backends/codegen backends/reference",
+    "backends/foreign": "base cpython ir backend torch",
 }
 # Folders whose files may include torch's own headers, directly or through another header.
 MAY_SEE_TORCH = ("csrc/torch", "backends/")

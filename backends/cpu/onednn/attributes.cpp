@@ -19,7 +19,7 @@ constexpr std::array kDataTypes = {
 };
 
 // Where the two numbers of an element-wise operation come from.
-enum class Numbers : uint8_t { Zero, One, Alpha, Both };
+enum class Numbers : uint8_t { Zero, MinusZero, One, Alpha, Both };
 
 struct PostOpRow {
   PostOpKind kind;
@@ -27,21 +27,19 @@ struct PostOpRow {
   Numbers numbers;  // element-wise only
 };
 constexpr std::array kPostOps = {
-    PostOpRow{PostOpKind::Relu, dnnl_eltwise_relu, Numbers::Zero},
+    // max(y, 0) of these kernels loses a NaN; y > 0 ? y : -0 * (exp(y) - 1) keeps it, and the sign of zero.
+    PostOpRow{PostOpKind::Relu, dnnl_eltwise_elu, Numbers::MinusZero},
     PostOpRow{PostOpKind::LeakyRelu, dnnl_eltwise_relu, Numbers::Alpha},
     PostOpRow{PostOpKind::GeluErf, dnnl_eltwise_gelu_erf, Numbers::Zero},
     PostOpRow{PostOpKind::GeluTanh, dnnl_eltwise_gelu_tanh, Numbers::Zero},
     PostOpRow{PostOpKind::Silu, dnnl_eltwise_swish, Numbers::One},
     PostOpRow{PostOpKind::Sigmoid, dnnl_eltwise_logistic, Numbers::Zero},
     PostOpRow{PostOpKind::Tanh, dnnl_eltwise_tanh, Numbers::Zero},
-    PostOpRow{PostOpKind::Clamp, dnnl_eltwise_clip, Numbers::Both},
     PostOpRow{PostOpKind::Linear, dnnl_eltwise_linear, Numbers::Both},
     PostOpRow{PostOpKind::Add, dnnl_binary_add},
     PostOpRow{PostOpKind::Sub, dnnl_binary_sub},
     PostOpRow{PostOpKind::Mul, dnnl_binary_mul},
     PostOpRow{PostOpKind::Div, dnnl_binary_div},
-    PostOpRow{PostOpKind::Maximum, dnnl_binary_max},
-    PostOpRow{PostOpKind::Minimum, dnnl_binary_min},
     PostOpRow{PostOpKind::Accumulate, dnnl_alg_kind_undef, Numbers::Alpha},
 };
 constexpr bool rows_in_order() {
@@ -68,7 +66,8 @@ MemoryDesc operand_desc(const PostOperand& operand, const std::vector<int64_t>& 
 
 dnnl_status_t append(dnnl_post_ops_t ops, const PostOp& post, const std::vector<int64_t>& sizes) {
   const Library& dnnl = *library();
-  const PostOpRow& row = kPostOps[static_cast<size_t>(post.kind)];
+  const bool is_relu = post.kind == PostOpKind::LeakyRelu && post.alpha == 0;
+  const PostOpRow& row = kPostOps[static_cast<size_t>(is_relu ? PostOpKind::Relu : post.kind)];
   switch (operand_of(post.kind)) {
     case PostOpOperand::Output:
       return dnnl.dnnl_post_ops_append_sum(ops, post.alpha, 0, dnnl_data_type_undef);
@@ -80,8 +79,8 @@ dnnl_status_t append(dnnl_post_ops_t ops, const PostOp& post, const std::vector<
     case PostOpOperand::None:
       break;
   }
-  const float one = row.numbers == Numbers::One ? 1 : 0;
-  const float alpha = row.numbers >= Numbers::Alpha ? post.alpha : one;
+  const float fixed[] = {0.0f, -0.0f, 1.0f};
+  const float alpha = row.numbers >= Numbers::Alpha ? post.alpha : fixed[static_cast<size_t>(row.numbers)];
   return dnnl.dnnl_post_ops_append_eltwise(ops, row.algorithm, alpha, row.numbers == Numbers::Both ? post.beta : 0);
 }
 

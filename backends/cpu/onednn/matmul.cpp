@@ -70,9 +70,9 @@ std::unique_ptr<const Primitive> make_matmul(const ContractionSpec& spec, Weight
     if (why) *why = "the sum has no terms";
     return nullptr;
   }
-  std::vector<int> arguments = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
-  if (spec.bias != ir::DType::undefined) arguments.push_back(DNNL_ARG_BIAS);
-  for (int it : post_op_arguments(spec.post)) arguments.push_back(it);
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC}, {DNNL_ARG_WEIGHTS}, {DNNL_ARG_DST}};
+  if (spec.bias != ir::DType::undefined) arguments.push_back({DNNL_ARG_BIAS});
+  for (int it : post_op_arguments(spec.post)) arguments.push_back({it});
   auto out = Primitive::make([spec, layout] { return describe(spec, layout); }, std::move(arguments));
   if (!out && why) *why = cat("oneDNN has no fast kernel for ", spec.str());
   return out;

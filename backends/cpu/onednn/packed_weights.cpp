@@ -7,6 +7,7 @@
 
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/onednn/matmul.h"
+#include "base/error.h"
 #include "base/text.h"
 
 namespace graphlift::cpu {
@@ -14,13 +15,10 @@ namespace onednn {
 namespace {
 
 PackedWeights::Packed pack(const void* b, const_dnnl_memory_desc_t plain, const_dnnl_memory_desc_t wanted) {
-  const Library& dnnl = *library();
-  auto out = std::make_shared<AlignedBuffer>(dnnl.dnnl_memory_desc_get_size(wanted));
-  const Attributes attributes = new_attributes();
-  dnnl_primitive_desc_t desc = nullptr;
-  check(dnnl.dnnl_reorder_primitive_desc_create(&desc, plain, dnnl.engine, wanted, dnnl.engine, attributes.get()),
-        "describing a reorder");
-  const Variant reorder(PrimitiveDesc(desc), {DNNL_ARG_FROM, DNNL_ARG_TO}, 0);
+  auto out = std::make_shared<AlignedBuffer>(library()->dnnl_memory_desc_get_size(wanted));
+  PrimitiveDesc desc = describe_reorder(plain, wanted);
+  GL_CHECK(desc, "oneDNN reorders no such memory");
+  const Variant reorder(std::move(desc), {{DNNL_ARG_FROM}, {DNNL_ARG_TO}}, 0);
   void* const addresses[] = {const_cast<void*>(b), out->data()};
   reorder.run(addresses);
   return out;

@@ -3,9 +3,11 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 
@@ -14,8 +16,10 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Grows to the largest scratchpad that this thread needed. A run ends before the next on its thread begins.
-void* thread_scratchpad(size_t bytes) {
+size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Grows to the largest workspace that this thread needed. A run ends before the next on its thread begins.
+void* thread_workspace(size_t bytes) {
   thread_local AlignedBuffer buffer;
   if (buffer.size() < bytes) buffer = AlignedBuffer(bytes);
   return buffer.data();
@@ -23,12 +27,20 @@ void* thread_scratchpad(size_t bytes) {
 
 }  // namespace
 
-AlignedBuffer::AlignedBuffer(size_t bytes) : size_((bytes + kAlignment - 1) / kAlignment * kAlignment) {
+AlignedBuffer::AlignedBuffer(size_t bytes) : size_(aligned(bytes)) {
   data_.reset(std::aligned_alloc(kAlignment, size_));
   if (!data_) throw std::bad_alloc();
 }
 
 void AlignedBuffer::Free::operator()(void* it) const { std::free(it); }
+
+// Between the address that a run is given and the workspace.
+struct Variant::Reorder {
+  size_t argument;  // in arguments_
+  size_t offset;    // of its buffer in the workspace
+  std::unique_ptr<const Variant> in;
+  std::unique_ptr<const Variant> out;
+};
 
 // The objects that one run at a time uses.
 struct Variant::Frame {
@@ -37,7 +49,7 @@ struct Variant::Frame {
   std::vector<dnnl_exec_arg_t> arguments;
 };
 
-Variant::Variant(PrimitiveDesc desc, const std::vector<int>& arguments, int threads)
+Variant::Variant(PrimitiveDesc desc, const std::vector<Argument>& arguments, int threads)
     : threads(threads), desc_(std::move(desc)), arguments_(arguments) {
   const Library& dnnl = *library();
   dnnl_primitive_t primitive = nullptr;
@@ -45,7 +57,35 @@ Variant::Variant(PrimitiveDesc desc, const std::vector<int>& arguments, int thre
   primitive_.reset(primitive);
   const_dnnl_memory_desc_t scratchpad = dnnl.dnnl_primitive_desc_query_md(desc_.get(), dnnl_query_scratchpad_md, 0);
   if (scratchpad) scratchpad_ = dnnl.dnnl_memory_desc_get_size(scratchpad);
+  workspace_ = aligned(scratchpad_);
+  add_reorders();
 }
+
+void Variant::add_reorders() {
+  const Library& dnnl = *library();
+  size_t most = 0;
+  auto reorder = [&](const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to) {
+    PrimitiveDesc desc = describe_reorder(from, to);
+    GL_CHECK(desc, "oneDNN reorders no such memory");
+    auto out = std::make_unique<const Variant>(std::move(desc), std::vector<Argument>{{DNNL_ARG_FROM}, {DNNL_ARG_TO}},
+                                               threads);
+    most = std::max(most, out->workspace_);
+    return out;
+  };
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    const Argument& argument = arguments_[i];
+    const_dnnl_memory_desc_t wanted = argument_desc(argument.index);
+    if (!argument.given || dnnl.dnnl_memory_desc_equal(argument.given.get(), wanted)) continue;
+    Reorder added{i, workspace_};
+    if (argument.flow != Flow::Out) added.in = reorder(argument.given.get(), wanted);
+    if (argument.flow != Flow::In) added.out = reorder(wanted, argument.given.get());
+    reorders_.push_back(std::move(added));
+    workspace_ += aligned(dnnl.dnnl_memory_desc_get_size(wanted));
+  }
+  workspace_ += aligned(most);
+}
+
+int Variant::reorders() const { return static_cast<int>(reorders_.size()); }
 
 Variant::~Variant() { delete spare_.load(); }
 
@@ -71,30 +111,44 @@ std::unique_ptr<Variant::Frame> Variant::make_frame() const {
     out->memories.emplace_back(memory);
     out->arguments.push_back({argument, memory});
   };
-  for (int argument : arguments_) add(argument);
+  for (const Argument& argument : arguments_) add(argument.index);
   if (scratchpad_) add(DNNL_ARG_SCRATCHPAD);
   return out;
 }
 
 void Variant::run(void* const* addresses) const {
+  run(addresses, workspace_ ? static_cast<char*>(thread_workspace(workspace_)) : nullptr);
+}
+
+void Variant::run(void* const* addresses, char* workspace) const {
   const Library& dnnl = *library();
   std::unique_ptr<Frame> frame(spare_.exchange(nullptr, std::memory_order_acquire));
   if (!frame) frame = make_frame();
-  for (size_t i = 0; i < arguments_.size(); ++i)
-    check(dnnl.dnnl_memory_set_data_handle(frame->arguments[i].memory, addresses[i]), "setting an address");
-  if (scratchpad_)
-    check(dnnl.dnnl_memory_set_data_handle(frame->arguments.back().memory, thread_scratchpad(scratchpad_)),
-          "setting the scratchpad");
+  auto set = [&](size_t at, void* address) {
+    check(dnnl.dnnl_memory_set_data_handle(frame->arguments[at].memory, address), "setting an address");
+  };
+  for (size_t i = 0; i < arguments_.size(); ++i) set(i, addresses[i]);
+  if (scratchpad_) set(arguments_.size(), workspace);
+  auto reorder = [&](const Variant& copy, void* from, void* to) {
+    void* const both[] = {from, to};
+    copy.run(both, workspace + workspace_ - copy.workspace_);
+  };
+  for (const Reorder& it : reorders_) {
+    set(it.argument, workspace + it.offset);
+    if (it.in) reorder(*it.in, addresses[it.argument], workspace + it.offset);
+  }
   check(dnnl.dnnl_primitive_execute(primitive_.get(), frame->stream.get(), static_cast<int>(frame->arguments.size()),
                                     frame->arguments.data()),
         "running a primitive");
+  for (const Reorder& it : reorders_)
+    if (it.out) reorder(*it.out, workspace + it.offset, addresses[it.argument]);
   delete spare_.exchange(frame.release(), std::memory_order_release);
 }
 
-Primitive::Primitive(Describe describe, std::vector<int> arguments)
+Primitive::Primitive(Describe describe, std::vector<Argument> arguments)
     : describe_(std::move(describe)), arguments_(std::move(arguments)) {}
 
-std::unique_ptr<const Primitive> Primitive::make(Describe describe, std::vector<int> arguments) {
+std::unique_ptr<const Primitive> Primitive::make(Describe describe, std::vector<Argument> arguments) {
   std::unique_ptr<Primitive> out(new Primitive(std::move(describe), std::move(arguments)));
   if (!out->add(at::get_num_threads())) return nullptr;
   return out;
@@ -134,6 +188,14 @@ Attributes new_attributes() {
   check(library()->dnnl_primitive_attr_set_scratchpad_mode(out, dnnl_scratchpad_mode_user),
         "setting the scratchpad mode");
   return owned;
+}
+
+PrimitiveDesc describe_reorder(const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to) {
+  const Library& dnnl = *library();
+  const Attributes attributes = new_attributes();
+  dnnl_primitive_desc_t out = nullptr;
+  dnnl.dnnl_reorder_primitive_desc_create(&out, from, dnnl.engine, to, dnnl.engine, attributes.get());
+  return PrimitiveDesc(out);
 }
 
 PrimitiveDesc skip_reference(PrimitiveDesc desc) {

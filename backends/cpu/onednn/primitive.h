@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -29,28 +30,46 @@ class AlignedBuffer {
   size_t size_ = 0;
 };
 
+enum class Flow : uint8_t { In, Out, Both };
+
+// One address of a run.
+struct Argument {
+  int index = 0;  // DNNL_ARG_*
+  Flow flow = Flow::In;
+  // How the memory at the address lies; where the primitive wants it otherwise, it is reordered into the workspace
+  // before the run, or out of it behind. Null: it lies as the primitive wants it.
+  std::shared_ptr<const dnnl_memory_desc> given = nullptr;
+};
+
 // A primitive that was made for one number of threads.
 class Variant {
  public:
-  Variant(PrimitiveDesc desc, const std::vector<int>& arguments, int threads);
+  Variant(PrimitiveDesc desc, const std::vector<Argument>& arguments, int threads);
   ~Variant();
   Variant(const Variant&) = delete;
   // One address per argument, in the order of `arguments`. Any number of threads at once.
   void run(void* const* addresses) const;
   const_dnnl_memory_desc_t argument_desc(int argument) const;
   std::string implementation() const;
+  int reorders() const;  // how many arguments are reordered in each run
 
   const int threads;
   Variant* next = nullptr;  // in its Primitive's list
 
  private:
   struct Frame;
+  struct Reorder;  // of one argument
   std::unique_ptr<Frame> make_frame() const;
+  void add_reorders();
+  // `workspace`: workspace_ bytes of the calling thread.
+  void run(void* const* addresses, char* workspace) const;
 
   PrimitiveDesc desc_;
   Owned<dnnl_primitive_t> primitive_;
-  const std::vector<int> arguments_;  // DNNL_ARG_*
-  size_t scratchpad_ = 0;
+  const std::vector<Argument> arguments_;
+  std::vector<Reorder> reorders_;
+  size_t scratchpad_ = 0;  // bytes, at the start of the workspace; then a buffer per reorder; then what reorders need
+  size_t workspace_ = 0;
   // A frame that no run uses now, or null. A second run at the same time makes its own.
   mutable std::atomic<Frame*> spare_{nullptr};
 };
@@ -59,8 +78,8 @@ class Primitive {
  public:
   // `describe` is called once per number of threads; null: it can't be made (only the first time).
   using Describe = std::function<PrimitiveDesc()>;
-  // Null when `describe` gives none. `arguments`: DNNL_ARG_* in the order of run()'s addresses.
-  static std::unique_ptr<const Primitive> make(Describe describe, std::vector<int> arguments);
+  // Null when `describe` gives none. `arguments`: in the order of run()'s addresses.
+  static std::unique_ptr<const Primitive> make(Describe describe, std::vector<Argument> arguments);
   ~Primitive();
 
   // For as many threads as torch has at this call.
@@ -68,11 +87,11 @@ class Primitive {
   void run(void* const* addresses) const { variant().run(addresses); }
 
  private:
-  Primitive(Describe describe, std::vector<int> arguments);
+  Primitive(Describe describe, std::vector<Argument> arguments);
   Variant* add(int threads) const;
 
   const Describe describe_;
-  const std::vector<int> arguments_;
+  const std::vector<Argument> arguments_;
   mutable std::mutex adding_;
   mutable std::atomic<Variant*> variants_{nullptr};  // grows only
 };
@@ -81,6 +100,8 @@ class Primitive {
 Attributes new_attributes();
 // The first implementation of `desc` that is not a plain reference loop; null when there is none.
 PrimitiveDesc skip_reference(PrimitiveDesc desc);
+// A copy of data from one form to another; null where the library has no fast one.
+PrimitiveDesc describe_reorder(const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to);
 // Empty when a description could not be made.
 MemoryDesc strided_desc(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, dnnl_data_type_t type);
 MemoryDesc any_layout_desc(const std::vector<int64_t>& sizes, dnnl_data_type_t type);

@@ -57,12 +57,7 @@ class SwappedMatmul final : public Contraction {
 PrimitiveDesc describe_transposition(const ContractionSpec& spec) {
   const MemoryDesc from = strided_desc({spec.m, spec.n}, {1, spec.m}, dnnl_f32);
   const MemoryDesc to = strided_desc({spec.m, spec.n}, {spec.c.row, spec.c.column}, dnnl_f32);
-  const Attributes attributes = new_attributes();
-  dnnl_primitive_desc_t out = nullptr;
-  const Library& dnnl = *library();
-  if (from && to)
-    dnnl.dnnl_reorder_primitive_desc_create(&out, from.get(), dnnl.engine, to.get(), dnnl.engine, attributes.get());
-  return skip_reference(PrimitiveDesc(out));
+  return from && to ? skip_reference(describe_reorder(from.get(), to.get())) : nullptr;
 }
 
 bool fits(const ContractionSpec& spec) {
@@ -94,8 +89,8 @@ std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec& sp
   if (has_bias) swapped.post.insert(swapped.post.begin(), {.kind = PostOpKind::Accumulate, .alpha = 1});
   auto product = onednn::make_matmul(swapped, onednn::WeightLayout::Plain, why);
   if (!product) return nullptr;
-  auto transposition =
-      onednn::Primitive::make([spec] { return onednn::describe_transposition(spec); }, {DNNL_ARG_FROM, DNNL_ARG_TO});
+  auto transposition = onednn::Primitive::make([spec] { return onednn::describe_transposition(spec); },
+                                               {{DNNL_ARG_FROM}, {DNNL_ARG_TO}});
   if (!transposition) {
     if (why) *why = "oneDNN has no fast transposition";
     return nullptr;

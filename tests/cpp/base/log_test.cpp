@@ -1,9 +1,7 @@
-// Named logs: settings, environment, and where lines go.
+// Named logs: settings, and where lines go.
 #include "base/log.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 #include "base/ref.h"
 #include "base/text.h"
@@ -18,8 +16,6 @@ class Log : public testing::Test {
   void TearDown() override { clear(); }
   static void clear() {
     reset_logs();
-    unsetenv("GRAPHLIFT_LOGS");
-    unsetenv("TORCH_LOGS");
     set_log_emitter(nullptr);
   }
   // Names of the logs that are on, with + for detail.
@@ -55,23 +51,12 @@ TEST_F(Log, AnUnknownNameChangesNothingAndListsTheValidOnes) {
   EXPECT_EQ(on(), "");
 }
 
-TEST_F(Log, Help) {
-  EXPECT_TRUE(wants_log_help("guards,help"));
-  EXPECT_FALSE(wants_log_help("guards"));
-  EXPECT_EQ(set_logs("help"), "");
-  EXPECT_NE(log_help().find("aot_graphs"), std::string::npos);
-}
-
-TEST_F(Log, Environment) {
-  setenv("TORCH_LOGS", "+dynamo,graph_breaks,all,+guards", 1);
-  EXPECT_EQ(set_logs_from_environment(), "");
-  EXPECT_EQ(on(), "graph_breaks,+guards");
-  reset_logs();
-  setenv("GRAPHLIFT_LOGS", "recompiles", 1);
-  EXPECT_EQ(set_logs_from_environment(), "");
-  EXPECT_EQ(on(), "recompiles");
-  setenv("GRAPHLIFT_LOGS", "dynamo", 1);
-  EXPECT_NE(set_logs_from_environment(), "");
+TEST_F(Log, TheTableNamesAndExplainsAll) {
+  ASSERT_EQ(log_table().size(), kArtifactNames.size());
+  for (size_t i = 0; i < kArtifactNames.size(); ++i) {
+    EXPECT_EQ(log_table()[i].first, kArtifactNames[i]);
+    EXPECT_FALSE(log_table()[i].second.empty());
+  }
 }
 
 TEST_F(Log, LinesGoToTheEmitter) {

@@ -52,8 +52,6 @@ inline at::Tensor apply(const at::Tensor& y, const PostOp& post, const at::Tenso
       return y.sigmoid();
     case PostOpKind::Tanh:
       return y.tanh();
-    case PostOpKind::Clamp:
-      return y.clamp(post.alpha, post.beta);
     case PostOpKind::Linear:
       return y * post.alpha + post.beta;
     case PostOpKind::Add:
@@ -64,10 +62,6 @@ inline at::Tensor apply(const at::Tensor& y, const PostOp& post, const at::Tenso
       return y * operand;
     case PostOpKind::Div:
       return y / operand;
-    case PostOpKind::Maximum:
-      return at::maximum(y, operand);
-    case PostOpKind::Minimum:
-      return at::minimum(y, operand);
     case PostOpKind::Accumulate:
       return y + post.alpha * before;
   }

@@ -54,9 +54,8 @@ struct Golden {
 
 // All files of tests/text/<folder>, sorted by name.
 inline std::vector<Golden> goldens(const std::string& folder) {
-  std::filesystem::path tests = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
   std::vector<Golden> all;
-  for (const auto& entry : std::filesystem::directory_iterator(tests / "text" / folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(GRAPHLIFT_TEXTS) / folder)) {
     if (entry.path().extension() != ".txt") continue;
     Golden golden;
     golden.path = entry.path();

@@ -1,0 +1,126 @@
+// Owns: see needs.h.
+#include "backends/codegen/needs.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "backends/codegen/group.h"
+
+namespace graphlift::codegen {
+namespace {
+
+using Kind = TensorNode::Kind;
+
+// An inlined value is made of this many primitives at most.
+constexpr int kInlinedPrimitives = 8;
+
+class NeedFinder {
+ public:
+  NeedFinder(const Lowered& lowered, Needs* needs) : lowered_(lowered), needs_(*needs) {}
+
+  void demand(const ir::ValueRef& value) {
+    const auto found = lowered_.values.find(value);
+    if (found == lowered_.values.end()) return;
+    const TensorNode* memory = memory_of(found->second);
+    if (memory->computed()) needs_.demanded.insert(memory);
+    need(found->second);
+  }
+
+ private:
+  void need(const TensorNode* node) {
+    if (!needs_.needed.insert(node).second) return;
+    if (node->kind == Kind::Alias && memory_of(node)->computed()) needs_.demanded.insert(memory_of(node));
+    if (node->kind == Kind::Reshape || node->kind == Kind::Join)
+      for (const Value arg : node->args) needs_.plain.insert(arg);
+    for (const Value arg : node->args) need(arg);
+  }
+
+  const Lowered& lowered_;
+  Needs& needs_;
+};
+
+class Inliner {
+ public:
+  Inliner(const Lowered& lowered, const Needs& needs) : lowered_(lowered), needs_(needs) {}
+
+  std::unordered_set<const TensorNode*> run() {
+    find_folded();
+    for (const TensorNode& node : lowered_.graph.nodes()) {
+      if (node.kind != Kind::Map || !needs_.needed.count(&node)) continue;
+      if (needs_.demanded.count(&node) || needs_.plain.count(&node)) continue;
+      Tree tree;
+      grow_map(&node, element_count(node.sizes), &tree);
+      const bool cheap = tree.cheap && tree.large.size() <= 1 && tree.primitives <= kInlinedPrimitives;
+      if (cheap || folded_.count(&node)) inlined_.insert(&node);
+    }
+    return std::move(inlined_);
+  }
+
+ private:
+  struct Tree {
+    int primitives = 0;
+    std::vector<const TensorNode*> large;  // leaves with as many elements as the root
+    bool cheap = true;
+  };
+
+  void grow(const TensorNode* node, const ir::Sym& elements, Tree* tree) const {
+    if (node->is_view()) return grow(node->args[0], elements, tree);
+    const bool leaf = node->kind == Kind::Buffer || (node->computed() && !inlined_.count(node));
+    if (leaf) {
+      const bool known = std::find(tree->large.begin(), tree->large.end(), node) != tree->large.end();
+      if (!known && !is_one(elements) && element_count(node->sizes).same(elements)) tree->large.push_back(node);
+      return;
+    }
+    if (node->kind == Kind::Map) grow_map(node, elements, tree);
+  }
+
+  void grow_map(const TensorNode* node, const ir::Sym& elements, Tree* tree) const {
+    tree->primitives += row(node->prim).cost != PrimCost::Free;
+    tree->cheap = tree->cheap && row(node->prim).cost != PrimCost::Costly;
+    for (const Value arg : node->args) grow(arg, elements, tree);
+  }
+
+  // Element-wise work that one reduction reads and nothing else: it belongs into that reduction's loop.
+  void find_folded() {
+    std::unordered_map<const TensorNode*, int> users;
+    std::unordered_set<const TensorNode*> reduced;
+    for (const TensorNode& node : lowered_.graph.nodes()) {
+      if (!needs_.needed.count(&node)) continue;
+      for (const Value arg : node.args) ++users[arg];
+      if (node.kind == Kind::Reduce) reduced.insert(node.args[0]);
+    }
+    for (const TensorNode* node : reduced)
+      if (users[node] == 1) folded_.insert(node);
+  }
+
+  const Lowered& lowered_;
+  const Needs& needs_;
+  std::unordered_set<const TensorNode*> inlined_, folded_;
+};
+
+}  // namespace
+
+ir::Sym element_count(const ir::Dims& sizes) {
+  ir::Sym elements = 1;
+  for (const ir::Sym& size : sizes) elements = elements * size;
+  return elements;
+}
+
+Needs find_needs(const ir::Graph& graph, const Lowered& lowered) {
+  Needs needs;
+  NeedFinder finder(lowered, &needs);
+  for (const LoweredCall& call : lowered.calls) {
+    if (!call.external) continue;
+    for (const ir::Arg& arg : call.node->args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { finder.demand(value); });
+  }
+  for (const ir::Arg& output : graph.outputs())
+    ir::for_each_value(output, [&](const ir::ValueRef& value) { finder.demand(value); });
+  return needs;
+}
+
+std::unordered_set<const TensorNode*> find_inlined(const Lowered& lowered, const Needs& needs) {
+  return Inliner(lowered, needs).run();
+}
+
+}  // namespace graphlift::codegen

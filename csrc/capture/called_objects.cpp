@@ -1,0 +1,142 @@
+// Owns: callable objects of known C types: partials, weak references, caches, operators of torch.ops,
+// operator.itemgetter and the like. Must not: know classes or methods (c_calls.cpp).
+#include <string_view>
+
+#include "capture/attributes.h"
+#include "capture/c_calls.h"
+#include "capture/calls.h"
+#include "capture/containers.h"
+#include "cpython/hook.h"
+#include "cpython/lru_cache.h"
+#include "cpython/raw_dict.h"
+
+namespace graphlift::capture {
+
+using guards::GuardKind;
+using guards::OriginId;
+using guards::OriginKind;
+
+namespace {
+
+bool is_partial(PyObject* object) {
+  static PyObject* type = [] {
+    Ref module = Ref::steal(PyImport_ImportModule("functools"));
+    return module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;
+  }();
+  return type && Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(type));
+}
+
+Ref partial_part(Capture& capture, PyObject* partial, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(partial, name));
+  Outside* outside = capture.objects.find(partial);
+  if (!value || !outside) return value;
+  Ref key = Ref::steal(PyUnicode_InternFromString(name));
+  return capture.admit(value.get(), capture.origins().child(outside->origin, OriginKind::PartialPart, key.get()));
+}
+
+Ref call_partial(Capture& capture, const CallArgs& call) {
+  Ref function = partial_part(capture, call.callable, "func");
+  Ref args = function ? partial_part(capture, call.callable, "args") : Ref();
+  args = args ? for_c_code(capture, args.get()) : args;
+  Ref keywords = args ? partial_part(capture, call.callable, "keywords") : Ref();
+  keywords = keywords ? for_c_code(capture, keywords.get()) : keywords;
+  if (!keywords) return keywords;
+  Ref given = Ref::steal(PyTuple_New(call.nargs));
+  if (!given) return given;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(call.args[i]));
+  Ref all = Ref::steal(PySequence_Concat(args.get(), given.get()));
+  Ref merged = all ? Ref::steal(PyDict_Copy(keywords.get())) : Ref();
+  if (!merged) return merged;
+  const Py_ssize_t named = call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0;
+  for (Py_ssize_t i = 0; i < named; ++i)
+    if (PyDict_SetItem(merged.get(), PyTuple_GET_ITEM(call.kwnames, i), call.args[call.nargs + i]) < 0) return Ref();
+  return call_ex(capture, function.get(), all.get(), merged.get());
+}
+
+// logger.warning_once and the like: the cache is what makes them once.
+bool says_once(PyObject* function) {
+  Ref name = Ref::steal(PyObject_GetAttrString(function, "__name__"));
+  const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
+  PyErr_Clear();
+  return text && std::string_view(text).ends_with("_once");
+}
+
+// The referent is found again through the weakref; one that died is None.
+Ref call_weakref(Capture& capture, const CallArgs& call) {
+  Outside* outside = capture.objects.find(call.callable);
+  PyObject* target = cpython::weakref_target(call.callable);
+  if (!outside || call.nargs > 0 || call.kwnames)
+    return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  const OriginId origin = capture.origins().child(outside->origin, OriginKind::WeakTarget);
+  if (target) return capture.admit(target, origin);
+  capture.guards.add(origin, GuardKind::Missing);
+  return Ref::borrow(Py_None);
+}
+
+// torch.ops.<namespace>.<name> and its overloads. What runs in it is the operator's own: kernels, and for a custom
+// operator the Python code that torch.library was given, which is part of the operator and not of the program.
+Ref call_operator_object(Capture& capture, const CallArgs& call) {
+  if (Outside* outside = capture.objects.find(call.callable))
+    capture.guards.add(outside->origin, GuardKind::Is, call.callable);
+  Ref function = Ref::steal(PyObject_GetAttrString(call.callable, "_op"));
+  if (!function) return function;
+  cpython::HookScope nobody(nullptr);
+  return call_tensor_function(capture, {function.get(), call.args, call.nargs, call.kwnames});
+}
+
+// What the cache holds for a call, found again in the cache; null without an error: nothing, or nothing that a guard
+// can find.
+Ref cached_answer(Capture& capture, const CallArgs& call) {
+  PyObject* cache = cpython::lru_cache_dict(call.callable);
+  Ref key = cache ? cpython::lru_cache_key(call.callable, call.args, call.nargs, call.kwnames) : Ref();
+  if (!key || !is_guardable_key(key.get())) return Ref();
+  PyObject* entry = PyDict_GetItemWithError(cache, key.get());
+  if (!entry) return Ref();
+  const OriginId origin = capture.origins().child(capture.origin_of(call.callable), OriginKind::CacheDict);
+  if (!capture.is_outside(cache)) capture.objects.add(cache, origin);
+  Ref found = dict_get(capture, cache, key.get());
+  PyObject* result = found ? cpython::lru_link_result(found.get()) : nullptr;
+  if (!result) return found;
+  return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
+}
+
+bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
+
+}  // namespace
+
+bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
+  if (is_partial(call.callable)) {
+    *result = call_partial(capture, call);
+    return true;
+  }
+  if (PyWeakref_CheckRefExact(call.callable)) {
+    *result = call_weakref(capture, call);
+    return true;
+  }
+  if (torch_layer::is_operator_object(call.callable)) {
+    *result = call_operator_object(capture, call);
+    return true;
+  }
+  if (type_is(call.callable, "functools._lru_cache_wrapper")) {
+    // Else the function itself gives the value, with everything it reads guarded: the cache would only save work.
+    *result = cached_answer(capture, call);
+    if (*result || PyErr_Occurred()) return true;
+    Ref wrapped = Ref::steal(PyObject_GetAttrString(call.callable, "__wrapped__"));
+    if (wrapped && says_once(wrapped.get())) {
+      *result = defer_call(capture, call);
+      return true;
+    }
+    *result = wrapped ? graphlift::capture::call(capture, wrapped.get(), call.args, call.nargs, call.kwnames) : Ref();
+    return true;
+  }
+  for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})
+    if (type_is(call.callable, name)) {
+      const bool instance =
+          call.nargs > 0 && capture.is_outside(call.args[0]) && container_kind(call.args[0]) == Kind::None;
+      *result = instance ? break_here(capture, "unknown_callable", name) : run_prepared(capture, call, kPure);
+      return true;
+    }
+  return false;
+}
+
+}  // namespace graphlift::capture

@@ -1,0 +1,183 @@
+"""Backends that a program brings along: a graph becomes a torch.fx.GraphModule, the backend's callable runs it.
+
+Imported when a callable was given as `backend`, and then alone: torch.fx is heavy. The module computes what the region
+computes, at the level of aten: functional, without autograd, parameters among its inputs. A training region has two of
+them, forward and backward.
+"""
+
+import ast
+import operator
+
+import torch
+from torch import fx
+
+_INT_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+# Operators that take a Python number where their schema says Tensor.
+_NUMBERS_AS_TENSORS = {
+    *("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide"),
+    *("copy", "_to_copy", "_conj"),
+}
+
+
+class Program:
+    """One graph. The backend is asked when it runs first, with the inputs of that call as examples."""
+
+    def __init__(self, backend, description, constants):
+        self._asking = (backend, description, constants)
+        self._ready = None  # what runs it, and which symbols it takes
+        self._needed = [output is not None for output in description[1]]
+
+    def __call__(self, inputs, symbols):
+        """The graph's outputs; None stands for an output that is not asked for."""
+        run, used = self._ready or self._ask(inputs, symbols)
+        results = run(*(symbols[i] for i in used), *inputs)
+        if not isinstance(results, list | tuple) or len(results) != len(self._needed):
+            kind = f"{len(results)} results" if isinstance(results, list | tuple) else f"a {type(results).__name__}"
+            raise TypeError(f"a custom backend's callable returned {kind}; the graph has {len(self._needed)} outputs")
+        for result, needed in zip(results, self._needed, strict=True):
+            if needed and not isinstance(result, torch.Tensor):
+                kind = "None" if result is None else f"a {type(result).__name__}"
+                raise TypeError(f"a custom backend's callable returned {kind} for an output that is a tensor")
+        return [result if needed else None for result, needed in zip(results, self._needed, strict=True)]
+
+    def _ask(self, inputs, symbols):
+        asking = self._asking
+        if asking is None:  # another thread was faster
+            return self._ready
+        backend, description, constants = asking
+        module, used = graph_module(*description, constants)
+        run = backend(module, [symbols[i] for i in used] + list(inputs))
+        if not callable(run):
+            raise TypeError(f"a custom backend returned a {type(run).__name__}, which is not callable")
+        self._ready = (run, used)
+        self._asking = None
+        return self._ready
+
+
+def graph_module(nodes, outputs, constants):
+    """The module, and the numbers of the symbols that are its first inputs."""
+    return _Builder(constants).build(nodes, outputs)
+
+
+class _Builder:
+    def __init__(self, constants):
+        self.root = torch.nn.Module()
+        self.constants = constants
+        self.graph = fx.Graph()
+        self.values = {}  # node id -> fx node
+        self.returns = {}  # node id -> how many results its operator has, or None for one tensor
+        self.symbols = {}
+        self.numbers = 0
+
+    def build(self, nodes, outputs):
+        for number in sorted({number for node in nodes if node[0] == "call" for number in _symbols_in(node[3])}):
+            self.symbols[f"s{number}"] = self.graph.placeholder(f"s{number}", type_expr=int)
+        for kind, id, *rest in nodes:
+            self.values[id] = getattr(self, kind)(id, *rest)
+        self.graph.output(tuple(self.argument(output) for output in outputs))
+        self.graph.lint()
+        return fx.GraphModule(self.root, self.graph), [int(name[1:]) for name in self.symbols]
+
+    def input(self, id, name):
+        return self.graph.placeholder("".join(c if c.isalnum() else "_" for c in name) or "input")
+
+    def constant(self, id, index):
+        name = f"_constant{index}"
+        self.root.register_buffer(name, self.constants[index], persistent=False)
+        return self.graph.get_attr(name)
+
+    def call(self, id, name, arguments, dtype, where):
+        space, _, rest = name.partition("::")
+        base, _, overload = rest.rpartition(".")
+        target = getattr(getattr(getattr(torch.ops, space), base), overload)
+        results = target._schema.returns
+        self.returns[id] = None if len(results) == 1 and str(results[0].type) == "Tensor" else results
+        if base not in _NUMBERS_AS_TENSORS:
+            pairs = zip(target._schema.arguments, arguments, strict=True)
+            arguments = [self.number(value, dtype) if _is_number(value, of) else value for of, value in pairs]
+        args, kwargs = self.parameters(target._schema.arguments, arguments)
+        node = self.graph.call_function(target, tuple(args), kwargs)
+        file, line, function = where
+        if file:
+            node.meta["stack_trace"] = f'  File "{file}", line {line}, in {function}'
+        return node
+
+    def number(self, value, dtype):
+        """A tensor without dimensions, which promotes as the number does; of the result's dtype where that holds it."""
+        wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+        kind = complex if wide and wide.is_complex else float if wide and wide.is_floating_point else None
+        name, self.numbers = f"_number{self.numbers}", self.numbers + 1
+        self.root.register_buffer(
+            name, torch.tensor(value, dtype=wide if type(value) is kind else None), persistent=False
+        )
+        return self.graph.get_attr(name)
+
+    def parameters(self, schema, arguments):
+        """As a program would write the call: what equals its default is left out where it may be."""
+        args, kwargs, needed = [], {}, 0
+        for parameter, given in zip(schema, arguments, strict=True):
+            value = self.argument(given)
+            default = parameter.has_default_value() and _same(value, parameter.default_value)
+            if parameter.kwarg_only:
+                if not default:
+                    kwargs[parameter.name] = value
+            else:
+                args.append(value)
+                needed = needed if default else len(args)
+        return args[:needed], kwargs
+
+    def argument(self, given):
+        if isinstance(given, list):
+            return [self.argument(item) for item in given]
+        if not isinstance(given, tuple):
+            return given  # also a node of a number
+        if given[0] == "symbolic":
+            return self.expression(ast.parse(given[1], mode="eval").body)
+        _, id, index = given
+        returns = self.returns.get(id)
+        if returns is None:
+            return self.values[id]
+        if len(returns) > 1 and index >= len(returns) - 1 and "[]" in str(returns[-1].type):
+            last = self.graph.call_function(operator.getitem, (self.values[id], len(returns) - 1))
+            return self.graph.call_function(operator.getitem, (last, index - len(returns) + 1))
+        return self.graph.call_function(operator.getitem, (self.values[id], index))
+
+    def expression(self, tree):
+        """A symbolic int: + - * // %, min and max over symbols and ints."""
+        if isinstance(tree, ast.Name):
+            return self.symbols[tree.id]
+        if isinstance(tree, ast.Constant):
+            return tree.value
+        if isinstance(tree, ast.UnaryOp):
+            return self.graph.call_function(operator.neg, (self.expression(tree.operand),))
+        if isinstance(tree, ast.Call):
+            function = {"min": min, "max": max}[tree.func.id]
+            return self.graph.call_function(function, tuple(self.expression(arg) for arg in tree.args))
+        sides = self.expression(tree.left), self.expression(tree.right)
+        return self.graph.call_function(_INT_OPERATORS[type(tree.op)], sides)
+
+
+def _is_number(value, parameter):
+    """A number where the schema says Tensor."""
+    return type(value) in (bool, int, float, complex) and str(parameter.type) in ("Tensor", "Optional[Tensor]")
+
+
+def _symbols_in(argument):
+    if isinstance(argument, list):
+        return {number for item in argument for number in _symbols_in(item)}
+    if isinstance(argument, tuple) and argument[0] == "symbolic":
+        names = [node.id for node in ast.walk(ast.parse(argument[1])) if isinstance(node, ast.Name)]
+        return {int(name[1:]) for name in names if name not in ("min", "max")}
+    return set()
+
+
+def _same(value, default):
+    return type(value) is type(default) and not isinstance(value, fx.Node) and value == default

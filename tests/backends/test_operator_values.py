@@ -1,0 +1,68 @@
+"""Every lowered operator on every sample of the operator table: values, sizes and strides are eager's, and a kernel ran."""
+
+import pytest
+import torch
+from checking import NAMES, show
+from closeness import close
+from making import Make
+from rules import overload
+from samples import TABLE
+
+import graphlift
+from graphlift import _C
+
+pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
+
+# Fresh tensors that may look at their operand's memory here; a region then hands out a copy, whose strides are its own.
+COPIED = {"aten::_unsafe_view.default", "aten::lift_fresh.default"}
+# Nothing is computed when these are called alone.
+MOVED = COPIED | {"aten::detach.default", "aten::cat.default"}
+LOWERED = [name for name in NAMES if name in TABLE and name in set(_C.lowered_operators())]
+# Samples that are more of the same for kernels.
+MOST_SAMPLES = 60
+
+
+def run(function, sample):
+    """What the call gives, or the exception."""
+    try:
+        with torch.no_grad():
+            return function(*sample.args, **sample.kwargs)
+    except Exception as error:  # noqa: BLE001: eager's own complaint is the expectation
+        return error
+
+
+def samples_of(name, device="cpu"):
+    found = [sample for generator in TABLE[name] for sample in generator(Make(device))]
+    step = max(1, len(found) // MOST_SAMPLES)
+    return found[::step]
+
+
+def problem(name, sample):
+    operator = overload(name)
+    eager = run(operator, sample)
+    if isinstance(eager, Exception):
+        return None
+    graphlift.reset()
+    compiled = graphlift.compile(lambda *args, **kwargs: operator(*args, **kwargs), dynamic=False)
+    got = run(compiled, sample)
+    if isinstance(got, Exception):
+        return f"{show(sample)}: {type(got).__name__}: {str(got)[:300]}"
+    different = close(eager.contiguous(), got.contiguous()) if name in COPIED else close(eager, got)
+    return f"{show(sample)}: {different}" if different else None
+
+
+@pytest.mark.parametrize("name", LOWERED)
+def test_values_equal_eager(name):
+    before = graphlift.counters()["kernels"]
+    wrong = [text for text in (problem(name, sample) for sample in samples_of(name)) if text]
+    assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:5])
+    views = all(isinstance(t, torch.Tensor) and t._is_view() for t in _first_results(name))
+    assert views or name in MOVED or graphlift.counters()["kernels"] > before, "no kernel was made"
+
+
+def _first_results(name):
+    for sample in samples_of(name):
+        result = run(overload(name), sample)
+        if not isinstance(result, Exception):
+            return result if isinstance(result, (list, tuple)) else [result]
+    return []

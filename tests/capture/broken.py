@@ -1,0 +1,310 @@
+"""One program per row of csrc/capture/breaks.def that meets this break in the line marked `# break`.
+
+PROGRAMS maps a row's id to the program and what makes its arguments.
+"""
+
+import array
+import functools
+import sys
+import zlib
+
+import torch
+
+import graphlift
+
+PROGRAMS = {}
+
+
+def breaks(row, make=lambda: ()):
+    """Enters a program of a tensor and what `make` gives."""
+
+    def enter(program):
+        PROGRAMS[row] = (program, lambda: (torch.tensor([1.0, 2.0, 3.0]), *make()))
+        return program
+
+    return enter
+
+
+@breaks("unknown_callable")
+def calls_another_extension(x):
+    y = x * 2
+    number = zlib.crc32(b"graph")  # break
+    return y + number % 7
+
+
+@breaks("data_dependent_item")
+def reads_an_item(x):
+    y = x * 2
+    number = y.sum().item()  # break
+    return y + number
+
+
+@breaks("data_dependent")
+def selects_by_a_mask(x):
+    y = x * 2
+    kept = y[y > 3]  # break
+    return kept + 1
+
+
+@breaks("data_dependent_branch")
+def branches(x):
+    y = x * 2
+    if y.sum() > 0:  # break
+        return y + 1
+    return y - 1
+
+
+@breaks("data_dependent_number")
+def makes_a_number(x):
+    y = x * 2
+    number = int(y[0])  # break
+    return y + number
+
+
+@breaks("numpy_of_tensor")
+def goes_through_numpy(x):
+    y = x * 2
+    there = y.numpy()  # break
+    return y + float(there[0])
+
+
+@breaks("tensor_text")
+def writes_a_tensor(x):
+    y = x * 2
+    text = f"it is {y}"  # break
+    return y + len(text)
+
+
+@breaks("unsupported_tensor", lambda: (torch.eye(3).to_sparse(),))
+def takes_a_sparse_tensor(x, sparse):
+    y = x * 2
+    dense = sparse.to_dense()  # break
+    return dense @ y
+
+
+@breaks("unsupported_attribute", lambda: (array.array("d", [1.0, 2.0]),))
+def reads_an_attribute_of_an_array(x, numbers):
+    y = x * 2
+    size = numbers.itemsize  # break
+    return y + size
+
+
+class Shared:
+    steps = 0
+
+
+@breaks("unsupported_store")
+def assigns_to_a_class(x):
+    y = x * 2
+    Shared.steps = 3  # break
+    return y + 1
+
+
+@breaks("unsupported_item", lambda: (array.array("d", [1.0, 2.0]),))
+def reads_an_item_of_an_array(x, numbers):
+    y = x * 2
+    number = numbers[1]  # break
+    return y + number
+
+
+@breaks("unsupported_operator", lambda: (array.array("d", [1.0, 2.0]),))
+def adds_arrays(x, numbers):
+    y = x * 2
+    both = numbers + numbers  # break
+    return y + len(both)
+
+
+@breaks("unsupported_iteration", lambda: (array.array("d", [1.0, 2.0]),))
+def walks_an_array(x, numbers):
+    y = x * 2
+    for number in numbers:  # break
+        y = y + number
+    return y
+
+
+@breaks("unsupported_truth", lambda: (array.array("d", [1.0, 2.0]),))
+def asks_whether_an_array_is_empty(x, numbers):
+    y = x * 2
+    if numbers:  # break
+        y = y + 1
+    return y
+
+
+def without_colorsys():
+    sys.modules.pop("colorsys", None)
+    return ()
+
+
+@breaks("unsupported_import", without_colorsys)
+def imports(x):
+    y = x * 2
+    import colorsys  # break
+
+    return y + colorsys.rgb_to_hsv(1, 0, 0)[1]
+
+
+class Key:
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        return isinstance(other, Key)
+
+
+@breaks("unguardable_key", lambda: ({Key(): 2.0}, Key()))
+def looks_up_an_object(x, table, key):
+    y = x * 2
+    number = table[key]  # break
+    return y + number
+
+
+@breaks("nested_outside", lambda: ([1, 2],))
+def compares_a_list_in_a_list(x, items):
+    y = x * 2
+    same = [items] == [[1, 2]]  # break
+    return y + same
+
+
+def negative(number):
+    return -number
+
+
+@breaks("unknown_function")
+def sorts_by_a_function(x):
+    y = x * 2
+    last = functools.reduce(pair, [1, 2, 3])  # break
+    return y + last
+
+
+def pair(a, b):
+    return a * 10 + b
+
+
+def numbers_from_one():
+    number = 0
+    while True:
+        number += 1
+        yield number
+
+
+@breaks("unrebuildable", lambda: ([],))
+def leaves_a_generator_behind(x, box):
+    y = x * 2
+    box.append(number for number in (1, 2, 3))
+    return y + 1  # break
+
+
+@breaks("loop_boundary", lambda: (iter([torch.ones(3), torch.ones(3)]),))
+def walks_an_iterator(x, tensors):
+    y = x * 2
+    for tensor in tensors:  # break
+        y = y + tensor
+    return y
+
+
+@breaks("filling")
+def goes_on_with_a_list(x):
+    y = x * 2
+    parts = [*(y, y), y.sum().item(), y + 1]  # break
+    return parts[0] + parts[2] + parts[3]
+
+
+@breaks("budget")
+def counts_far(x):
+    y = x * 2
+    number = len([k + 1 for k in range(90000)])  # break
+    return y + number
+
+
+@breaks("raises")
+def raises(x):
+    y = x * 2
+    number = {"a": 1}["b"]  # break
+    return y + number
+
+
+@breaks("user_requested")
+def asks_for_a_break(x):
+    y = x * 2
+    graphlift.graph_break("here")  # break
+    return y + 1
+
+
+@graphlift.disable
+def left_out(x):
+    return x + 1
+
+
+@breaks("disabled")
+def calls_what_is_disabled(x):
+    y = x * 2
+    z = left_out(y)  # break
+    return z * 3
+
+
+@breaks("generator_argument", lambda: (torch.Generator().manual_seed(3),))
+def draws_from_a_generator(x, source):
+    y = x * 2
+    noise = torch.rand(3, generator=source)  # break
+    return y + noise
+
+
+@breaks("inner_generator", lambda: (numbers_from_one(),))
+def resumes_a_generator(x, numbers):
+    y = x * 2
+    number = next(numbers)  # break
+    return y + number
+
+
+async def asynchronous():
+    return 3
+
+
+@breaks("coroutine")
+def calls_an_async_function(x):
+    y = x * 2
+    waiting = asynchronous()  # break
+    waiting.close()
+    return y + 1
+
+
+@breaks("requires_grad_change")
+def asks_for_gradients(x):
+    y = x * 2
+    x.requires_grad_()  # break
+    return y + x
+
+
+@breaks("backward_call", lambda: (torch.ones(3, requires_grad=True),))
+def goes_backward(x, w):
+    y = (x * w).sum()
+    y.backward()  # break
+    return y.detach() + 1
+
+
+@breaks("tensor_attribute_store")
+def replaces_the_data(x):
+    y = x * 2
+    x.data = torch.zeros(3)  # break
+    return y + x
+
+
+@breaks("ambient_change")
+def changes_the_default(x):
+    y = x * 2
+    torch._C._set_grad_enabled(bool(y.dim()), **{})
+    torch._C.set_autocast_enabled("cpu", enabled=False)  # break
+    return y + 1
+
+
+def memory_in_two_places():
+    memory = torch.ones(4)
+    return memory[:3], memory[1:]
+
+
+@breaks("internal_recording", memory_in_two_places)
+def writes_what_another_shares(x, first, second):
+    first.add_(1)
+    y = x * 2
+    y = y + first * second
+    return y + 1  # break

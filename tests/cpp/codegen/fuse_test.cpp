@@ -1,0 +1,75 @@
+// Owns: tests of fusion: graphs in text files of tests/text/codegen, and what becomes of them.
+#include "backends/codegen/fuse.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/codegen/lower_rule.h"
+#include "backends/codegen/unit_order.h"
+#include "base/error.h"
+#include "ir/golden.h"
+#include "ops/shape_rule.h"
+
+namespace graphlift::codegen {
+namespace {
+
+std::string kernels_text(const FusedGraph& fused) {
+  std::string text;
+  for (size_t i = 0; i < fused.kernels.size(); ++i)
+    text += "kernel " + std::to_string(i) + ":\n" + print(fused.kernels[i]);
+  return text;
+}
+
+TEST(Fuse, Goldens) {
+  int files = 0;
+  for (const ir::Golden& golden : ir::goldens("codegen")) {
+    SCOPED_TRACE(golden.path.filename().string());
+    auto graph = ir::parse(golden.input());
+    ASSERT_EQ(ir::verify(*graph), "");
+    FuseOptions options;
+    options.takes = [](const ir::Node& node) { return node.op.str() == "aten::mm.default"; };
+    const FusedGraph fused = fuse(*graph, options);
+    EXPECT_EQ(ir::verify(*fused.graph), "");
+    golden.expect({{"graph", ir::print(*fused.graph)}, {"kernels", kernels_text(fused)}});
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+// Without fusion every call has a kernel of its own, and the graph is still a graph.
+TEST(Fuse, OneKernelPerCallWithoutFusion) {
+  for (const ir::Golden& golden : ir::goldens("codegen")) {
+    SCOPED_TRACE(golden.path.filename().string());
+    auto graph = ir::parse(golden.input());
+    FuseOptions options;
+    options.group.fuse = false;
+    const FusedGraph apart = fuse(*graph, options), together = fuse(*graph, {});
+    EXPECT_EQ(ir::verify(*apart.graph), "");
+    EXPECT_GE(apart.kernels.size(), together.kernels.size());
+  }
+}
+
+TEST(Lowering, EachRowHasAShapeRule) {
+  for (const LowerRow* row : all_lowerings()) EXPECT_NE(ops::find_op(ir::Op(row->name)), nullptr) << row->name;
+}
+
+TEST(UnitOrder, TransitiveAndStable) {
+  UnitOrder units;
+  for (int i = 0; i < 70; ++i) units.add();
+  units.depend(0, 69);
+  units.depend(69, 5);
+  units.depend(7, 0);
+  EXPECT_TRUE(units.reaches(5, 7));
+  EXPECT_FALSE(units.reaches(7, 5));
+  EXPECT_THROW(units.depend(5, 7), InternalError);
+  const std::vector<int> order = units.order();
+  ASSERT_EQ(order.size(), 70u);
+  std::vector<size_t> place(70);
+  for (size_t i = 0; i < order.size(); ++i) place[static_cast<size_t>(order[i])] = i;
+  EXPECT_LT(place[5], place[69]);
+  EXPECT_LT(place[69], place[0]);
+  EXPECT_LT(place[0], place[7]);
+  EXPECT_EQ(order[0], 1);
+}
+
+}  // namespace
+}  // namespace graphlift::codegen

@@ -108,7 +108,10 @@ class KernelEmitter {
     if (schedule_.shape == Shape::Elements) return schedule_.threads;
     return is_rows() ? schedule_.rows_per_block() : schedule_.across;
   }
-  Sym blocks() const { return ceildiv(places(), places_per_block()); }
+  Sym blocks() const {
+    if (!is_tiled()) return ceildiv(places(), places_per_block());
+    return vector_tiles() * element_tiles() * product(kernel_, beside_tile());
+  }
   bool is_exact() const { return places().is_constant() && places().constant() % places_per_block() == 0; }
   Sym steps() const {
     const Sym elements = product(kernel_, schedule_.inner);
@@ -117,7 +120,37 @@ class KernelEmitter {
 
   void line(const std::string& text) { values_.line(text); }
 
+  // --- tiles ---------------------------------------------------------------------------------------------------------
+  bool is_tiled() const { return schedule_.tile_axis >= 0; }
+  Sym vectors() const {
+    return floordiv(kernel_.axes[static_cast<size_t>(schedule_.vector_axis)].extent, schedule_.lanes);
+  }
+  const Sym& elements() const { return kernel_.axes[static_cast<size_t>(schedule_.tile_axis)].extent; }
+  Sym vector_tiles() const { return ceildiv(vectors(), kTileVectors); }
+  Sym element_tiles() const { return ceildiv(elements(), kTileElements); }
+  std::vector<int> beside_tile() const {
+    std::vector<int> axes;
+    for (const int axis : schedule_.kept)
+      if (axis != schedule_.vector_axis && axis != schedule_.tile_axis) axes.push_back(axis);
+    return axes;
+  }
+
+  void emit_tile_place() {
+    const std::string a = str(schedule_.vector_axis), b = str(schedule_.tile_axis);
+    line("const uidx t = threadIdx.x, tiles = blockIdx.x / (uidx)" + values_.number(vector_tiles()) + ";");
+    line("const idx vector = (idx)(blockIdx.x % (uidx)" + values_.number(vector_tiles()) + " * " + str(kTileVectors) +
+         " + t / 32 % 2 * 4 + t % 4);");
+    line("const idx a" + b + " = (idx)(tiles % (uidx)" + values_.number(element_tiles()) + " * " + str(kTileElements) +
+         " + t / 64 * 8 + t / 4 % 8);");
+    line("if (vector >= " + values_.number(vectors()) + " || a" + b + " >= " + values_.number(elements()) +
+         ") return;");
+    line("const idx a" + a + " = vector * " + str(schedule_.lanes) + ";");
+    line("const idx place = (idx)(tiles / (uidx)" + values_.number(element_tiles()) + ");");
+    values_.indices("place", beside_tile());
+  }
+
   void emit_place() {
+    if (is_tiled()) return emit_tile_place();
     const int own = places_per_block();
     std::string place = "(idx)blockIdx.x";
     if (own > 1) place += " * " + str(own);
@@ -254,10 +287,11 @@ class KernelEmitter {
     const std::string to = slot(reduction) + "[(idx)blockIdx.y * " + values_.number(rows()) + " + ";
     const std::string guard = is_rows() ? "active && lane == 0" : "active && line == 0";
     if (values_.row_lanes() == 1) return line("if (" + guard + ") " + to + "place] = r" + str(reduction) + ";");
-    line("if (" + guard + ")");
+    line("if (" + guard + ") {");
     line("#pragma unroll");
     line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + to + "place * " + str(schedule_.lanes) +
          " + j] = r" + str(reduction) + "[j];");
+    line("}");
   }
 
   void join_partials(int phase) {

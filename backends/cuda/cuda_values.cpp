@@ -196,13 +196,21 @@ void ValueWriter::load_lanes(int i, const std::string& to, const std::string& fr
   const bool vector = schedule_.vector_load[static_cast<size_t>(i)];
   const std::string whole = "gl_load<" + all + ">(" + buffer + " + (" + from + "), " + to + ");";
   if (vector && !schedule_.ragged) return line(whole);
-  if (vector) line("if (count >= " + all + ") " + whole + " else");
+  if (vector) either(whole);
   const Sym stride = lane_stride(of.index);
   const std::string step = is_constant(stride, 1) ? " + j" : " + j * " + number(stride);
   const std::string element = "gl_up(" + buffer + "[" + from + step + "])";
   line("#pragma unroll");
   line("for (int j = 0; j < " + all + "; ++j) " + to + "[j] = " +
        (schedule_.ragged ? "j < count ? " + element + " : (" + compute_name(of.type) + ")0" : element) + ";");
+  if (vector) line("}");
+}
+
+// Whole vectors where they are inside; leaves the other case open.
+void ValueWriter::either(const std::string& whole) {
+  line("if (count >= " + str(schedule_.lanes) + ") {");
+  line(whole);
+  line("} else {");
 }
 
 std::string ValueWriter::expression(int i, int lanes) {
@@ -246,12 +254,13 @@ void ValueWriter::store(size_t i, int lanes) {
   const std::string all = str(lanes);
   const std::string whole = "gl_store<" + all + ">(" + buffer + " + (" + at + "), " + value + ");";
   if (schedule_.vector_store[i] && !schedule_.ragged) return line(whole);
-  if (schedule_.vector_store[i]) line("if (count >= " + all + ") " + whole + " else");
+  if (schedule_.vector_store[i]) either(whole);
   const Sym stride = lane_stride(to.index);
   const std::string step = is_constant(stride, 1) ? " + j" : " + j * " + number(stride);
   line("#pragma unroll");
   line("for (int j = 0; j < " + all + "; ++j) " + (schedule_.ragged ? "if (j < count) " : "") + buffer + "[" + at +
        step + "] = " + down + value + "[j]);");
+  if (schedule_.vector_store[i]) line("}");
 }
 
 // --- rows and steps --------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ class ValueWriter {
   std::string expression(int i, int lanes);
   void compute(int i, int lanes);
   void store(size_t i, int lanes);
+  void either(const std::string& whole);
   void declare_written(size_t i, int lanes);
   void put_written(size_t i, int lanes);
   void open_lanes(int lanes);

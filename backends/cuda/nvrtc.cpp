@@ -36,8 +36,8 @@ struct Nvrtc {
   std::string refusal;
 };
 
-// Names that the loader knows already come first: torch's own.
-constexpr const char* kLoaded[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+// What the process has loaded already comes first: torch's own. What the loader's path has comes last.
+constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 constexpr unsigned kMostThreads = 16;
 
 std::vector<std::string> candidates() {
@@ -56,10 +56,12 @@ std::vector<std::string> candidates() {
 }
 
 void* open_library() {
-  for (const char* name : kLoaded)
+  for (const char* name : kNames)
     if (void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
   for (const std::string& path : candidates())
     if (void* library = dlopen(path.c_str(), RTLD_NOW)) return library;
+  for (const char* name : kNames)
+    if (void* library = dlopen(name, RTLD_NOW)) return library;
   return nullptr;
 }
 

@@ -55,6 +55,7 @@ class Scheduler {
     const int vector = made_.vector_axis;
     if (reduces()) made_.shape = vector >= 0 && axis(vector).reduced ? Shape::Rows : Shape::Columns;
     order_axes();
+    if (made_.shape == Shape::Elements) choose_tile();
     choose_lanes();
     if (made_.shape == Shape::Rows) share_rows();
     if (made_.shape == Shape::Columns) share_columns();
@@ -135,6 +136,27 @@ class Scheduler {
     (axis(made_.vector_axis).reduced ? made_.inner : made_.kept).push_back(made_.vector_axis);
   }
 
+  // An axis along which much memory lies that would be touched in pieces along the vector axis.
+  void choose_tile() {
+    constexpr int64_t kSmallest = 16;
+    const int vector = made_.vector_axis;
+    if (vector < 0 || hint(axis(vector).extent, kSmallest) < kSmallest) return;
+    int64_t all = 0;
+    std::vector<int64_t> along(kernel_.axes.size(), 0);
+    for_each_access(kernel_, [&](int buffer, const Affine& index, int) {
+      const int bytes = ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
+      const Sym& stride = index.strides[static_cast<size_t>(vector)];
+      if (is_constant(stride, 0)) return;
+      all += bytes;
+      for (size_t i = 0; i < along.size(); ++i)
+        if (!is_constant(stride, 1) && is_constant(index.strides[i], 1)) along[i] += bytes;
+    });
+    const auto most = std::max_element(along.begin(), along.end()) - along.begin();
+    if (4 * along[static_cast<size_t>(most)] < all || along[static_cast<size_t>(most)] == 0) return;
+    if (hint(axis(static_cast<int>(most)).extent, kSmallest) < kSmallest) return;
+    made_.tile_axis = static_cast<int>(most);
+  }
+
   // --- lanes ---------------------------------------------------------------------------------------------------------
   bool is_vector(const Affine& index, int lanes) const {
     if (lanes == 1) return false;
@@ -154,7 +176,7 @@ class Scheduler {
       const int bytes = ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
       (is_vector(index, lanes) ? whole : scattered) += bytes;
     });
-    return whole > 0 && whole >= 2 * scattered;
+    return whole > 0 && (made_.tile_axis >= 0 || whole >= 2 * scattered);
   }
 
   void choose_lanes() {

@@ -31,11 +31,13 @@ struct Schedule {
   bool ragged = false;     // the last thread has fewer than `lanes` elements; one kept axis only
   std::vector<int> kept;   // axes of results, outermost first; the vector axis, if there, is last
   std::vector<int> inner;  // reduced axes, likewise
-  int threads = 256;       // of a block
-  int across = 1;          // a power of two; Rows: at most 32, or all threads
-  int steps = 0;           // Rows: of each thread, unrolled; 0: a loop
-  bool keeps = false;      // with steps: element values stay in registers from phase to phase
-  int splits = 1;          // blocks that share the elements of a row or column; > 1: one launch per phase
+  // Elements: memory is read or written along this axis as well; a block has a tile of both. -1: none.
+  int tile_axis = -1;
+  int threads = 256;   // of a block
+  int across = 1;      // a power of two; Rows: at most 32, or all threads
+  int steps = 0;       // Rows: of each thread, unrolled; 0: a loop
+  bool keeps = false;  // with steps: element values stay in registers from phase to phase
+  int splits = 1;      // blocks that share the elements of a row or column; > 1: one launch per phase
   bool wide = false;
   // Per node: computed once per step along the reduced axes, and the loops that have to be complete before it.
   std::vector<bool> is_inner;
@@ -47,6 +49,9 @@ struct Schedule {
   bool reduces() const { return shape != Shape::Elements; }
   int rows_per_block() const { return shape == Shape::Rows ? threads / across : 1; }
 };
+
+// A tile: vectors along the vector axis by elements along the other; a warp has a tile of 4 by 8 in it.
+inline constexpr int kTileVectors = 8, kTileElements = 32;
 
 Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target, const Variant& variant);
 

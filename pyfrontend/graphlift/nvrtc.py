@@ -16,12 +16,12 @@ _NAMES = ("libnvrtc.so.13", "libnvrtc.so.12")
 
 
 def candidates() -> list[str]:
-    """Paths and names for the loader, the most fitting first."""
+    """Paths beside torch, the most fitting first."""
     packages = pathlib.Path(torch.__file__).parent.parent
     major = (torch.version.cuda or "").partition(".")[0]
     names = sorted(_NAMES, key=lambda name: not name.endswith(f".{major}"))
     beside = [packages / folder / name for name in names for folder in _FOLDERS]
-    return [str(path) for path in beside if path.exists()] + names
+    return [str(path) for path in beside if path.exists()]
 
 
 def _key(text: str) -> str:

@@ -24,9 +24,7 @@ struct emulated_state {
   unsigned long long values[2][1024];
   unsigned char turn[1024];
 };
-extern "C" {
-__attribute__((visibility("default"))) emulated_state* emulated;
-}
+extern "C" emulated_state* emulated;  // the driver's
 #define threadIdx (emulated->thread)
 #define blockIdx (emulated->block)
 

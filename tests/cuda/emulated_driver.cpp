@@ -19,7 +19,6 @@ constexpr size_t kStack = 256 * 1024;
 struct Function {
   void (*call)(void**);
   bool together;
-  emulated_state** state;
 };
 
 struct Fiber {
@@ -27,7 +26,7 @@ struct Fiber {
   int waits = 0;  // -1: done
 };
 
-emulated_state state;
+emulated_state state = {};
 ucontext_t scheduler;
 std::vector<Fiber> fibers;
 size_t current;
@@ -79,6 +78,8 @@ void run_together(unsigned threads) {
 
 extern "C" {
 
+emulated_state* emulated = &state;
+
 int cuInit(unsigned) { return 0; }
 int cuDriverGetVersion(int* version) {
   *version = 13000;
@@ -112,8 +113,7 @@ int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
   auto* made = new Function;
   made->call = reinterpret_cast<void (*)(void**)>(dlsym(library, (std::string(name) + "_call").c_str()));
   const auto* together = static_cast<int*>(dlsym(library, (std::string(name) + "_together").c_str()));
-  made->state = static_cast<emulated_state**>(dlsym(library, "emulated"));
-  if (!made->call || !together || !made->state) return 500;
+  if (!made->call || !together) return 500;
   made->together = *together;
   *kernel = made;
   return 0;
@@ -127,7 +127,6 @@ int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned th
   running = static_cast<const Function*>(kernel);
   arguments = parameters;
   state.wait = wait;
-  *running->state = &state;
   for (unsigned split = 0; split < y; ++split) {
     for (unsigned block = 0; block < x; ++block) {
       state.block = {block, split, 0};

@@ -1,0 +1,30 @@
+"""Generated kernels on a GPU: results are eager's."""
+
+import corpus
+import pytest
+import torch
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+
+@pytest.fixture(autouse=True)
+def exact_products(monkeypatch):
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+
+
+@pytest.mark.parametrize("name, check", list(corpus.programs("cuda", "cuda")))
+def test_programs(name, check):
+    assert check() is None
+
+
+@pytest.mark.parametrize("name, check", list(corpus.operators("cuda", "cuda")))
+def test_operators(name, check):
+    assert check() is None
+
+
+@pytest.mark.parametrize("name, check", list(corpus.random("cuda", "cuda")))
+def test_random_programs(name, check):
+    assert check() is None

@@ -56,6 +56,12 @@ def rows(elements):
     yield "row sum", lambda a: a.sum(1), (x,), 1
 
 
+def pair(function, inputs):
+    """Seconds of the compiled function and of the function itself."""
+    compiled = graphlift.compile(function)
+    return best(lambda: compiled(*inputs)), best(lambda: function(*inputs))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=256, help="size of each large tensor")
@@ -67,8 +73,7 @@ def main():
     print(f"{'kernel':22} {'graphlift ms':>13} {'eager ms':>10} {'ratio':>7} {'of copy':>8}")
     with torch.no_grad():
         for name, function, inputs, tensors in rows(elements):
-            compiled = graphlift.compile(function)
-            ours, eager = best(lambda: compiled(*inputs)), best(lambda: function(*inputs))
+            ours, eager = pair(function, inputs)
             share = tensors * elements * 4 / ours / bandwidth
             print(f"{name:22} {ours * 1e3:13.2f} {eager * 1e3:10.2f} {eager / ours:7.2f} {share:8.0%}")
     if seconds:

@@ -60,7 +60,9 @@ class Cuda final : public backend::Backend {
         kernels[index_of(node)] = batch.add(parts.kernels[index_of(node)], by_value(parts, node, device_type_));
     batch.compile();
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
-      return is_kernel(node) ? make_kernel_call(node, kernels[index_of(node)]) : nullptr;
+      if (!is_kernel(node)) return nullptr;
+      ++backend::counters().kernels;
+      return make_kernel_call(node, kernels[index_of(node)]);
     };
     return std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
   }

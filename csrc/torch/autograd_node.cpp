@@ -61,14 +61,15 @@ const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& 
     std::lock_guard lock(mutex_);
     if (auto found = variants_.find(defined); found != variants_.end() && found->second) return *found->second;
   }
-  WithGil gil;  // before the lock: who holds that waits for nobody
+  // Without the lock: a backend that lets go of the GIL while it compiles waits for it afterwards, and whoever has it
+  // then may want the lock. Two threads may both compile; the first to be done is kept.
+  WithGil gil;
+  std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
+  passes::run_passes(graph.get());
+  auto made = backend_->compile(*graph, constants_);
   std::lock_guard lock(mutex_);
   auto& compiled = variants_[defined];
-  if (!compiled) {
-    std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
-    passes::run_passes(graph.get());
-    compiled = backend_->compile(*graph, constants_);
-  }
+  if (!compiled) compiled = std::move(made);
   return *compiled;
 }
 

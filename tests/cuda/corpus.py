@@ -149,7 +149,7 @@ def check_sample(operator, sample, device, backend):
 
     try:
         with torch.no_grad():
-            function(*(t.clone() for t in tensors))
+            function(*(t.detach() for t in tensors))
     except Exception:
         return None
     with torch.no_grad():

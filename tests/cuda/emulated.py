@@ -1,7 +1,7 @@
 """Runs kernels without a GPU: their text is compiled for this machine, against a driver and an NVRTC that are emulated.
 
 A program, not a module of tests: a process that has loaded the emulated driver can use no real one. `emulated.py KIND
-PART PARTS` prints a line per wrong result and, last, how many were right. KIND: programs, operators or random.
+PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, operators or random; NAME: a part of their names.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ def build(folder):
     os.environ["GRAPHLIFT_DISK_CACHE"] = "0"
 
 
-def main(kind, part, parts):
+def main(kind, part, parts, only=""):
     sys.path.insert(0, str(HERE.parent))
     __import__("build_folder")
     sys.path.insert(0, str(HERE.parent / "ops"))
@@ -41,6 +41,8 @@ def main(kind, part, parts):
 
     right = 0
     for name, check in list(getattr(corpus, kind)("cpu", "cuda_on_cpu"))[part::parts]:
+        if only not in name:
+            continue
         print(f"{name} ...", file=sys.stderr, flush=True)  # so that a crash names its program
         problem = check()
         if problem:
@@ -50,4 +52,4 @@ def main(kind, part, parts):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -93,6 +93,19 @@ def strided(x):
     return [x * 3, x.t() if x.dim() == 2 else x.flatten(1) + 1, (x + 1).contiguous()]
 
 
+@program((1001,), layout=lambda t: t[1:])
+@program((7, 65), layout=lambda t: t.flatten()[3:].unfold(0, 64, 64))
+@program((33, 48), layout=lambda t: t.flatten()[1:1537].view(32, 48))
+def unaligned(x):
+    return [x.exp() + 1, x.sum(-1), x.softmax(-1) if x.dim() > 1 else x * 2]
+
+
+@every([[(96, 80)], [(3, 70, 50)], [(2, 33, 3, 40)]])
+@every([[(96, 80)], [(3, 72, 48)]], dtype=BF16)
+def transposes(x):
+    return [(x * 2).transpose(-1, -2).contiguous(), x.exp().transpose(0, -1).contiguous() + 1]
+
+
 @program((40, 64), (64, 40))
 def transposed_sum(x, y):
     return [x + y.t()]

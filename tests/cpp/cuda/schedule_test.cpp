@@ -1,0 +1,95 @@
+// Which schedule kernels of typical graphs get, and what of it is seen in their text.
+#include "backends/cuda/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/codegen/fuse.h"
+#include "backends/cuda/cuda_kernel.h"
+
+namespace graphlift::cuda {
+namespace {
+
+codegen::Kernel kernel_of(const std::string& text) {
+  const auto graph = ir::parse(text);
+  codegen::FuseOptions options;
+  options.lower.device_type = 0;
+  auto fused = codegen::fuse(*graph, options);
+  EXPECT_EQ(fused.kernels.size(), 1u);
+  return std::move(fused.kernels.at(0));
+}
+
+Schedule scheduled(const codegen::Kernel& kernel, const Variant& variant = {}) {
+  return schedule_kernel(kernel, Target{}, variant);
+}
+
+std::string unary(const std::string& type, const std::string& call) {
+  return "%0: " + type + " cpu = input x\n%1: " + type + " cpu = " + call + "\nreturn (%1)\n";
+}
+
+TEST(Schedule, AThreadMovesSixteenBytes) {
+  EXPECT_EQ(scheduled(kernel_of(unary("f32[1048576]{1}", "aten::exp.default(%0)"))).lanes, 4);
+  EXPECT_EQ(scheduled(kernel_of(unary("bf16[1048576]{1}", "aten::exp.default(%0)"))).lanes, 8);
+  EXPECT_EQ(scheduled(kernel_of(unary("f64[1048576]{1}", "aten::exp.default(%0)"))).lanes, 2);
+}
+
+TEST(Schedule, AnOddNumberOfElementsLeavesARaggedEnd) {
+  const Schedule schedule = scheduled(kernel_of(unary("f32[1048577]{1}", "aten::exp.default(%0)")));
+  EXPECT_EQ(schedule.lanes, 4);
+  EXPECT_TRUE(schedule.ragged);
+}
+
+TEST(Schedule, MemoryThatIsNotAlignedIsReadOneByOne) {
+  const auto kernel = kernel_of(unary("f32[1048576]{1}", "aten::exp.default(%0)"));
+  EXPECT_EQ(scheduled(kernel, {false, false}).lanes, 1);
+}
+
+TEST(Schedule, AShortRowIsAPartOfAWarpsWork) {
+  const Schedule schedule =
+      scheduled(kernel_of(unary("f32[4096, 64]{64, 1}", "aten::_softmax.default(%0, -1, false)")));
+  EXPECT_EQ(schedule.shape, Shape::Rows);
+  EXPECT_LE(schedule.across, 32);
+  EXPECT_TRUE(schedule.keeps);
+}
+
+TEST(Schedule, ALongRowIsABlocksWorkAndStaysInRegisters) {
+  const Schedule schedule =
+      scheduled(kernel_of(unary("f32[4096, 4096]{4096, 1}", "aten::_softmax.default(%0, -1, false)")));
+  EXPECT_EQ(schedule.shape, Shape::Rows);
+  EXPECT_EQ(schedule.across, schedule.threads);
+  EXPECT_TRUE(schedule.keeps);
+  EXPECT_EQ(schedule.splits, 1);
+}
+
+constexpr const char* kColumnSum = R"(%0: f32[30000, 768]{768, 1} cpu = input x
+%1: f32[768]{1} cpu = aten::sum.dim_IntList(%0, [0], false, none)
+return (%1)
+)";
+
+TEST(Schedule, FewColumnsAreSplitOverTheirRows) {
+  const auto kernel = kernel_of(kColumnSum);
+  const Schedule schedule = scheduled(kernel);
+  EXPECT_EQ(schedule.shape, Shape::Columns);
+  EXPECT_GT(schedule.splits, 8);
+  const KernelSource source = emit_kernel(kernel, schedule, {false, false});
+  EXPECT_EQ(source.launches.size(), 2u);
+  EXPECT_EQ(source.workspace.constant(), int64_t{768} * 8 * schedule.splits);
+}
+
+TEST(Schedule, ATransposeHasTiles) {
+  const auto kernel = kernel_of(R"(%0: f32[512, 256]{256, 1} cpu = input x
+%1: f32[256, 512]{1, 256} cpu = aten::transpose.int(%0, 0, 1)
+%2: f32[256, 512]{512, 1} cpu = aten::clone.default(%1, none)
+return (%2)
+)");
+  EXPECT_GE(scheduled(kernel).tile_axis, 0);
+}
+
+TEST(Schedule, NumbersComeByValueAndSizesAsParameters) {
+  const auto kernel = kernel_of(unary("f32[s0]{1}", "aten::mul.Tensor(%0, %0)"));
+  const KernelSource source = emit_kernel(kernel, scheduled(kernel, {true, true}), {true, false});
+  EXPECT_NE(source.text.find("(float b0, float* __restrict__ b1, idx n0"), std::string::npos) << source.text;
+  EXPECT_NE(source.text.find("typedef long long idx;"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace graphlift::cuda

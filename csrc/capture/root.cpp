@@ -127,6 +127,18 @@ class CurrentCapture {
   Capture* before_;
 };
 
+// What `except` clauses of the program handle (sys.exc_info) is as before when an attempt ends inside of one.
+class HandledException {
+ public:
+  HandledException() : before_(Ref::steal(PyErr_GetHandledException())) {}
+  ~HandledException() { PyErr_SetHandledException(before_.get()); }
+  HandledException(const HandledException&) = delete;
+  HandledException& operator=(const HandledException&) = delete;
+
+ private:
+  Ref before_;
+};
+
 // Finalizers of unrelated objects must not run inside a recording.
 class NoCollector {
  public:
@@ -277,6 +289,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
 
 bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason) {
   FrameContent content(request_.frame);
+  HandledException handled;
   cpython::Frame frame = request_.frame;
   capture_.limits = request_.limits;
   capture_.wrapped_function = request_.wrapped_function;

@@ -212,6 +212,9 @@ Ref CaptureSemantics::import_from(cpython::Frame& frame, PyObject* module, PyObj
   if (value || capture_.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
   Ref loaded = Semantics::import_from(frame, module, name);
+  // A package whose module of that name would be imported for real.
+  const bool package = !loaded && PyModule_Check(module) && PyDict_GetItemString(PyModule_GetDict(module), "__path__");
+  if (package) return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));
   if (loaded && !is_identity_constant(loaded.get()))
     return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));
   return loaded;

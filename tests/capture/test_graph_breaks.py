@@ -1,6 +1,7 @@
 """Graph breaks: each is named, and the code around it is compiled and equal to eager."""
 
 import re
+import sys
 import time
 
 import numpy
@@ -382,3 +383,42 @@ def test_an_imported_module_is_no_part_of_the_program(tmp_path, monkeypatch):
 
     counts = check(f, lambda: (torch.ones(1),), graphs=1)
     assert counts["regions"] <= 3 and not any("count" in reason for reason in counts["graph_break"])
+
+
+def test_a_submodule_is_imported_behind_a_break(tmp_path, monkeypatch):
+    package = tmp_path / "package_of_parts"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("SCALE = 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import package_of_parts  # noqa: F401
+
+    def f(x):
+        try:
+            from package_of_parts import part
+
+            return x * part.SCALE
+        except ImportError:
+            return x
+
+    compiled = graphlift.compile(f)
+    assert [compiled(torch.ones(1)).item() for _ in range(3)] == [3, 3, 3]
+
+
+def test_an_exception_in_hand_ends_with_its_attempt():
+    def f(x):
+        y = x * 2
+        try:
+            [][1]
+        except IndexError:
+            graphlift.graph_break()
+        return y + 1
+
+    compiled = graphlift.compile(f)
+    for _ in range(2):
+        compiled(torch.ones(1))
+        assert sys.exc_info() == (None, None, None)
+        try:
+            raise KeyError("of the caller")
+        except KeyError as error:
+            assert error.__context__ is None

@@ -215,8 +215,22 @@ Ref rule_list_append(Capture& c, const CallArgs& call) {
   return list_append(c, call.args[0], call.args[1]) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
+// super() without arguments takes the frame's first variable, or what is in its cell, from the frame itself.
+bool admit_first_local(Capture& c) {
+  if (c.frames.back().code()->co_argcount == 0) return true;  // super() says so itself
+  if (c.frames.size() != 1) return true;  // an inlined frame's variables were admitted where they came from
+  if (!c.admit_root_local(0)) return false;
+  PyObject* first = c.frames.back().locals()[0];
+  Outside* cell = first && PyCell_Check(first) ? c.objects.find(first) : nullptr;
+  if (!cell || !PyCell_GET(first)) return true;
+  if (!cell->fields.empty())
+    return static_cast<bool>(break_here(c, "unknown_callable", "super() behind an assignment"));
+  Ref seen = c.admit(PyCell_GET(first), c.origins().child(cell->origin, guards::OriginKind::Cell));
+  return static_cast<bool>(seen);
+}
+
 Ref rule_super(Capture& c, const CallArgs& call) {
-  (void)c;
+  if (call.nargs == 0 && !admit_first_local(c)) return Ref();
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
 }
 

@@ -3,6 +3,7 @@
 // Must not: change the real frame or any outside object.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +89,9 @@ class Capture {
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
+  // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
+  // or break.
+  std::function<bool(int slot)> admit_root_local;
   size_t instructions = 0;
   std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off
   // The function behind a compiled callable (set by engine/): nested compiled code is entered like plain code.

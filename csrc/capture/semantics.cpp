@@ -56,14 +56,21 @@ bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
     const auto slot = static_cast<size_t>(op.arg);
     PyObject*& value = frame.locals()[slot];
     if (op.micro == cpython::Micro::MakeCell && !value) touched_[slot] = true;  // a fresh, empty cell
-    if (touched_[slot] || !value) continue;
-    Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Local, op.arg));
-    if (!seen) return false;
-    touched_[slot] = true;
-    PyObject* before = value;
-    value = seen.release();
-    Py_DECREF(before);
+    if (!admit_local(frame, op.arg)) return false;
   }
+  return true;
+}
+
+bool CaptureSemantics::admit_local(cpython::Frame& frame, int slot) {
+  touched_.resize(static_cast<size_t>(frame.local_count()), false);
+  PyObject*& value = frame.locals()[slot];
+  if (touched_[static_cast<size_t>(slot)] || !value) return true;
+  Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Local, slot));
+  if (!seen) return false;
+  touched_[static_cast<size_t>(slot)] = true;
+  PyObject* before = value;
+  value = seen.release();
+  Py_DECREF(before);
   return true;
 }
 

@@ -10,7 +10,12 @@ namespace graphlift::capture {
 class CaptureSemantics final : public eval::Semantics {
  public:
   CaptureSemantics(Capture& capture, _PyInterpreterFrame* root, size_t stop_at)
-      : capture_(capture), root_(root), stop_at_(stop_at) {}
+      : capture_(capture), root_(root), stop_at_(stop_at) {
+    capture.admit_root_local = [this](int slot) {
+      cpython::Frame frame(root_);
+      return admit_local(frame, slot);
+    };
+  }
 
   size_t root_instructions() const { return root_instructions_; }  // executed so far
   int last_root_unit() const { return last_unit_; }
@@ -65,6 +70,7 @@ class CaptureSemantics final : public eval::Semantics {
  private:
   bool begun_outside(PyObject* container);
   bool touch_local(cpython::Frame& frame, int unit);
+  bool admit_local(cpython::Frame& frame, int slot);
   void note(cpython::Frame& frame, int unit);
 
   Capture& capture_;

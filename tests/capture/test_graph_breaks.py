@@ -422,3 +422,27 @@ def test_an_exception_in_hand_ends_with_its_attempt():
             raise KeyError("of the caller")
         except KeyError as error:
             assert error.__context__ is None
+
+
+def test_super_behind_a_break_changes_the_object_of_this_call():
+    class Base:
+        def __init__(self, layers):
+            self.layers = layers
+
+    class Plain(Base):
+        def __init__(self, n):
+            graphlift.graph_break()
+            super().__init__([n])
+
+    class InACell(Base):
+        def __init__(self, n):
+            graphlift.graph_break()
+            super().__init__([n])
+            self.read = lambda: self.layers
+
+    def f(x, kind):
+        first, second = kind(1), kind(1)
+        return x * 2, first.layers, second.layers
+
+    for kind in (Plain, InACell):
+        check(f, lambda kind=kind: (torch.ones(2), kind))

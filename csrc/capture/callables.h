@@ -60,6 +60,8 @@ Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags);
 // print, warnings, loggers: the call is replayed behind the region when nothing but constants is shown (a receiver from
 // outside may be first), so that the text is fixed now; else a break.
 Ref defer_call(Capture& capture, const CallArgs& call);
+// Methods of loggers: as defer_call, and whatever is given when the level is off.
+Ref log_call(Capture& capture, const CallArgs& call);
 
 // Families of rows.
 using Family = std::vector<CallableRow>;

@@ -1,6 +1,7 @@
 """Objects that are called: weak references, patterns, operators of torch.ops, functions with formulas of their own."""
 
 import gc
+import logging
 import re
 import weakref
 
@@ -119,3 +120,19 @@ def test_queries_of_modes():
         return x * (3 if torch._C._is_torch_function_mode_enabled() else 2)
 
     check(f, lambda: (vector(1),), graphs=1, breaks=0)
+
+
+def test_a_logger_that_is_off_costs_no_break(caplog):
+    logger = logging.getLogger("graphlift_tests.quiet")
+    logger.setLevel(logging.INFO)
+
+    def f(x):
+        logger.debug("shape %s of %s", x.shape, x)
+        return x * 2
+
+    check(f, lambda: (vector(1),), graphs=1, breaks=0)
+    compiled = graphlift.compile(f)
+    compiled(torch.ones(1))
+    logger.setLevel(logging.DEBUG)
+    compiled(torch.ones(1))
+    assert any("shape" in record.getMessage() for record in caplog.records)

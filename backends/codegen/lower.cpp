@@ -49,6 +49,14 @@ class Lowering {
     return fits && any;
   }
 
+  static bool apply(const LowerRow& row, LowerCall& call) {
+    try {
+      return row.rule(call);
+    } catch (const NotLowered&) {
+      return false;
+    }
+  }
+
   bool lower_call(const ir::Node& node) {
     const ir::ValueRef* viewed = ops::viewed_value(node);
     const LowerRow* row = find_lowering(node.op);
@@ -56,7 +64,7 @@ class Lowering {
       return result_.values.at(value);
     };
     LowerCall call{node, result_.graph, read};
-    if (row && suitable(node) && row->rule(call) && accept(node, viewed != nullptr, call.results)) return true;
+    if (row && suitable(node) && apply(*row, call) && accept(node, viewed != nullptr, call.results)) return true;
     if (!viewed || node.outputs.empty()) return false;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i]) define(node, i, result_.graph.alias(read(*viewed), *node.outputs[i]));

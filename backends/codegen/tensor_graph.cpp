@@ -37,8 +37,7 @@ Dims broadcast_sizes(const std::vector<Value>& values) {
     for (size_t i = 0; i < other.size(); ++i) {
       ir::Sym& mine = sizes[lead + i];
       if (is_one(mine)) mine = other[i];
-      GL_CHECK(is_one(other[i]) || mine.same(other[i]),
-               "sizes that don't broadcast: " + mine.str() + " and " + other[i].str());
+      if (!is_one(other[i]) && !mine.same(other[i])) throw NotLowered();
     }
   }
   return sizes;

@@ -92,7 +92,10 @@ class TensorGraph {
 
 // The type in which a node's elements are computed with.
 ir::DType computed_as(const TensorNode& node);
-// Sizes after broadcasting; sizes that are not known to be equal are an internal error.
+// Thrown by what makes nodes when sizes are not known to fit, though they do: the call stays torch's.
+struct NotLowered {};
+
+// Sizes after broadcasting. Throws NotLowered where they are not known to be equal.
 ir::Dims broadcast_sizes(const std::vector<Value>& values);
 bool same_sizes(const ir::Dims& a, const ir::Dims& b);
 bool is_one(const ir::Sym& size);

@@ -72,7 +72,7 @@ class Cpu final : public backend::Backend {
       }
       return nullptr;
     };
-    return std::make_unique<reference::Program>(*fused.graph, constants, native);
+    return std::make_unique<reference::Program>(*fused.graph, constants, native, graph);
   }
 
   std::string fingerprint() const override { return "cpu"; }

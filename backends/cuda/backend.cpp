@@ -64,7 +64,7 @@ class Cuda final : public backend::Backend {
       ++backend::counters().kernels;
       return make_kernel_call(node, kernels[index_of(node)]);
     };
-    return std::make_unique<reference::Program>(*parts.graph, constants, native);
+    return std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
   }
 
   std::string fingerprint() const override { return name_; }

@@ -43,6 +43,18 @@ class Builder {
           Program* program)
       : graph_(graph), constants_(constants), native_(native), program_(*program) {}
 
+  void count_all_symbols(const ir::Graph& graph) {
+    for (const ir::Node& node : graph.nodes()) {
+      for (const ir::Arg& arg : node.args) count_symbols(arg, &program_.symbol_count_);
+      for (const auto& type : node.outputs) {
+        if (!type) continue;
+        count_symbols(type->offset, &program_.symbol_count_);
+        for (const ir::Dims* dims : {&type->sizes, &type->strides})
+          for (const ir::Sym& size : *dims) count_symbols(size, &program_.symbol_count_);
+      }
+    }
+  }
+
   void build() {
     find_last_uses();
     for (const ir::Node* input : graph_.inputs())
@@ -108,7 +120,7 @@ class Builder {
     if (const ir::ValueRef* value = arg.value()) return {Operand::Kind::Slot, slot(*value)};
     ComputedArg computed{arg, type};
     ir::for_each_value(computed.arg, [&](ir::ValueRef& value) { value = {nullptr, slot(value)}; });
-    graphlift::reference::count_symbols(arg, &program_.symbol_count_);
+    count_symbols(arg, &program_.symbol_count_);
     program_.computed_.push_back(std::move(computed));
     return {Operand::Kind::Computed, static_cast<int32_t>(program_.computed_.size() - 1)};
   }
@@ -152,9 +164,6 @@ class Builder {
     step.native = std::move(call);
     for (const ir::Arg& arg : node.args)
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { step.reads.push_back(slot(value)); });
-    for (const auto& type : node.outputs)
-      if (type) count_symbols(*type);
-    for (const ir::Node* input : graph_.inputs()) count_symbols(*input->outputs[0]);
     release(node, &step);
     add_results(node, &step);
     program_.steps_.push_back(std::move(step));
@@ -171,13 +180,7 @@ class Builder {
       step->expected.emplace_back();
       if (!type) continue;
       step->expected.back() = {torch_layer::to_torch(type->dtype), type->sizes, type->strides};
-      count_symbols(*type);
     }
-  }
-
-  void count_symbols(const ir::TensorType& type) {
-    for (const ir::Dims* dims : {&type.sizes, &type.strides})
-      for (const ir::Sym& size : *dims) graphlift::reference::count_symbols(size, &program_.symbol_count_);
   }
 
   void add_step(const ir::Node& node) {
@@ -213,15 +216,22 @@ class Builder {
 
   const ir::Graph& graph_;
   const std::vector<at::Tensor>& constants_;
-  const NativeFactory& native_;
+  const NativeFactory native_;
   Program& program_;
   std::unordered_map<ir::ValueRef, const ir::Node*, ValueHash> last_;
   std::unordered_map<ir::ValueRef, int32_t, ValueHash> slots_;
   std::vector<int32_t> free_;
 };
 
-Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native) {
-  Builder(graph, constants, native, this).build();
+Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants) {
+  Builder(graph, constants, {}, this).build();
+}
+
+Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
+                 const ir::Graph& original) {
+  Builder builder(graph, constants, native, this);
+  builder.count_all_symbols(original);
+  builder.build();
 }
 
 }  // namespace graphlift::reference

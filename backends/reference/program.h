@@ -62,8 +62,11 @@ struct Step {
 
 class Program final : public backend::CompiledGraph {
  public:
-  // `native`: asked for each call first. `symbols`: at least as many are passed to native calls.
-  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native = {});
+  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants);
+  // `native` is asked for each call first. `original`: the graph that `graph` was made of; native calls get all symbols
+  // that it names.
+  Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
+          const ir::Graph& original);
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override;
 
  private:

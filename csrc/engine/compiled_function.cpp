@@ -3,6 +3,7 @@
 
 #include <structmember.h>
 
+#include "base/error.h"
 #include "capture/root.h"
 #include "cpython/hook.h"
 #include "engine/bind.h"
@@ -46,7 +47,13 @@ PyObject* frameless(CompiledFunction* self, PyObject* const* args, size_t nargsf
     ++counters().frameless_hits;
     ++region->hits;
     Exit exit;
-    run_region(*region, fetched.data(), symbols.data(), &exit);
+    try {
+      run_region(*region, fetched.data(), symbols.data(), &exit);
+    } catch (const InternalError& error) {
+      self->owner->entry(code).given_up = true;
+      report_internal_error(code, error.what());
+      return nullptr;
+    }
     return exit.result.release();
   }
   return nullptr;

@@ -98,6 +98,12 @@ void raise_graph_break(const std::string& words) {
   PyErr_SetString(class_named("GraphBreakError"), words.c_str());
 }
 
+void raise_internal_error(const std::string& words) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+  ++counters().internal_errors;
+  PyErr_SetString(class_named("InternalError"), ("graphlift met an internal error in a region: " + words).c_str());
+}
+
 void explain_start() { events() = Ref::steal(PyList_New(0)); }
 
 Ref explain_stop() {

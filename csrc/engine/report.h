@@ -20,6 +20,7 @@ void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reas
 bool report_internal_error(PyCodeObject* code, const std::string& words);
 bool strict();
 void raise_graph_break(const std::string& words);
+void raise_internal_error(const std::string& words);
 
 // Events collected between start and stop, as dicts.
 void explain_start();

@@ -52,14 +52,22 @@ PyObject* leave_with_error(cpython::Frame frame, int unit) {
 
 bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == unit; }
 
+// An internal error of a region that runs is raised: what the region began can't be taken back.
+bool run_executable(const Region& region, PyObject* const* fetched, const int64_t* symbols, PyObject** tensors) {
+  cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
+  try {
+    return !region.executable || region.executable->run(fetched, symbols, tensors);
+  } catch (const InternalError& error) {
+    raise_internal_error(error.what());
+    return false;
+  }
+}
+
 }  // namespace
 
 bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit) {
   Objects tensors(region.outputs);
-  {
-    cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
-    if (region.executable && !region.executable->run(fetched, symbols, tensors.data())) return false;
-  }
+  if (!run_executable(region, fetched, symbols, tensors.data())) return false;
   if (region.ready) {
     exit->result = Ref::borrow(region.ready->get(fetched, tensors.data()));
     return true;
@@ -133,6 +141,13 @@ PyObject* Runner::give_up(cpython::Frame frame, CodeEntry& entry, UnitEntry& at)
   return cpython::leave_to_default(frame, false);
 }
 
+// An internal error: the frame goes on in eager from where it is, or raises where errors are to be seen.
+PyObject* Runner::give_up_on_error(cpython::Frame frame, CodeEntry& entry, int unit, const std::string& words) {
+  entry.given_up = true;
+  if (!report_internal_error(frame.code(), words)) return leave_with_error(frame, unit);
+  return cpython::leave_to_default(frame, false);
+}
+
 // Real instructions until control reaches `unit` or leaves the frame. True: it is there.
 bool Runner::run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome) {
   while (!at_real_unit(frame, unit)) {
@@ -155,19 +170,14 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
       try {
         region = make(frame, entry, at);
       } catch (const InternalError& error) {
-        entry.given_up = true;
-        if (!report_internal_error(frame.code(), error.what())) return leave_with_error(frame, unit);
-        return cpython::leave_to_default(frame, false);
+        return give_up_on_error(frame, entry, unit, error.what());
       }
       if (owner_.config.fullgraph && region->reason && !region->returns) return refuse_break(frame, *region);
       if (region->guards) {
         found.prepare(region->guards->fetch_count(), region->guards->symbol_count());
         if (!region->guards->check(roots_of(frame), found.fetched->data(), found.symbols->data())) {
           const std::string why = region->guards->explain(roots_of(frame));
-          entry.given_up = true;
-          if (!report_internal_error(frame.code(), "a new region's guards don't hold: " + why))
-            return leave_with_error(frame, unit);
-          return cpython::leave_to_default(frame, false);
+          return give_up_on_error(frame, entry, unit, "a new region's guards don't hold: " + why);
         }
       }
     } else {
@@ -177,8 +187,13 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
     eval::Outcome outcome{eval::Exit::Stopped, Ref(), unit};
     if (region->kind == Region::Kind::Graph) {
       Exit exit;
-      if (!run_region(*region, found.fetched->data(), found.symbols->data(), &exit)) {
-        return leave_with_error(frame, unit);
+      // Nothing of the program has changed when a region fails for a reason of ours: it computes first, then writes.
+      try {
+        if (!run_region(*region, found.fetched->data(), found.symbols->data(), &exit)) {
+          return leave_with_error(frame, unit);
+        }
+      } catch (const InternalError& error) {
+        return give_up_on_error(frame, entry, unit, error.what());
       }
       found.release();
       if (region->returns) {

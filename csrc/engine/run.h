@@ -69,6 +69,7 @@ class Runner final : public cpython::FrameHandler {
   RegionPtr find(cpython::Frame frame, UnitEntry& at, Found* found);
   RegionPtr make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
   bool run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome);
+  PyObject* give_up_on_error(cpython::Frame frame, CodeEntry& entry, int unit, const std::string& words);
   PyObject* give_up(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
   PyObject* refuse_break(cpython::Frame frame, const Region& region);
 

@@ -4,7 +4,6 @@ PROGRAMS maps a row's id to the program and what makes its arguments.
 """
 
 import array
-import functools
 import sys
 import zlib
 
@@ -169,17 +168,6 @@ def negative(number):
     return -number
 
 
-@breaks("unknown_function")
-def sorts_by_a_function(x):
-    y = x * 2
-    last = functools.reduce(pair, [1, 2, 3])  # break
-    return y + last
-
-
-def pair(a, b):
-    return a * 10 + b
-
-
 def numbers_from_one():
     number = 0
     while True:
@@ -203,10 +191,10 @@ def walks_an_iterator(x, tensors):
 
 
 @breaks("filling")
-def goes_on_with_a_list(x):
+def goes_on_with_a_set(x):
     y = x * 2
-    parts = [*(y, y), y.sum().item(), y + 1]  # break
-    return parts[0] + parts[2] + parts[3]
+    parts = {*(1, 2), y.sum().item(), *(3, 4)}  # break
+    return y + len(parts)
 
 
 @breaks("budget")

@@ -139,7 +139,7 @@ def test_training_run_matches_eager():
         return torch.stack(losses), list(net.parameters())
 
     want, got = run(lambda net: net), run(graphlift.compile)
-    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)  # Adam's first steps are of the size of the rate
     assert graphlift.graph_count() == 1
 
 

@@ -63,7 +63,17 @@ def set_logs(spec):
 
 
 def log_table():
-    names = ("graph_breaks", "recompiles", "guards", "graph", "graph_code", "aot_graphs", "bytecode", "perf_hints")
+    names = (
+        "graph_breaks",
+        "recompiles",
+        "guards",
+        "graph",
+        "graph_code",
+        "aot_graphs",
+        "output_code",
+        "bytecode",
+        "perf_hints",
+    )
     return dict.fromkeys(names, "words")
 
 

@@ -44,7 +44,17 @@ def test_what_the_other_side_is_told(double):
 
 
 def test_artifacts_have_torchs_names():
-    names = ("graph_breaks", "recompiles", "guards", "graph", "graph_code", "aot_graphs", "bytecode", "perf_hints")
+    names = (
+        "graph_breaks",
+        "recompiles",
+        "guards",
+        "graph",
+        "graph_code",
+        "aot_graphs",
+        "output_code",
+        "bytecode",
+        "perf_hints",
+    )
     assert tuple(logs.ARTIFACTS) == names and all(logs.ARTIFACTS.values())
 
 

@@ -8,7 +8,7 @@ namespace graphlift::guards {
 namespace {
 
 constexpr const char* kSource = R"(
-import functools, weakref, types
+import contextvars, functools, weakref, types
 class Slots:
     __slots__ = ('full', 'empty', '__weakref__')
 class Plain:
@@ -35,6 +35,8 @@ weak = weakref.ref(plain)
 gone = weakref.ref(Slots())
 method = plain.method
 static = staticmethod(function)
+variable = contextvars.ContextVar('variable'); variable.set(tupled)
+unset = contextvars.ContextVar('unset')
 cell = types.CellType('content')
 hollow = types.CellType()
 )";
@@ -101,6 +103,10 @@ const Case kCases[] = {
     {OriginKind::ModuleDict, "module", "", 0, "vars(module)", "vars(L[0])"},
     {OriginKind::WeakTarget, "weak", "", 0, "plain", "L[0]()"},
     {OriginKind::WeakTarget, "gone", "", 0, "", "L[0]()"},
+    {OriginKind::ContextValue, "variable", "", 0, "tupled", "L[0].get()"},
+    {OriginKind::ContextValue, "unset", "", 0, "", "L[0].get()"},
+    {OriginKind::CacheDict, "plain", "", 0, "", "cache of L[0]"},
+    {OriginKind::CacheEntry, "plain", "", 0, "", "L[0].result"},
     {OriginKind::TensorGrad, "plain", "", 0, "listed", "L[0].grad"},
     {OriginKind::TensorDict, "plain", "", 0, "plain.__dict__", "L[0].__dict__"},
     {OriginKind::Custom, "plain", "'wrapped'", 0, "tupled", "L[0].wrapped"},

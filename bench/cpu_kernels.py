@@ -1,0 +1,84 @@
+"""Fused kernels on CPU beside eager and the machine's copy bandwidth, and what compiling a kernel costs.
+
+    python bench/cpu_kernels.py [--mib 256]
+
+Sizes are beyond the caches. "of copy": bytes that the kernel must move, per second, as a share of what copying a tensor
+of the same size moves.
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+import torch.nn.functional as F
+
+import graphlift
+from graphlift import llvm
+
+
+def best(function, runs=7):
+    function()
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def watch_compilation():
+    """Seconds of each compilation of a kernel from now on."""
+    seconds, compile_text = [], llvm._object_code
+
+    def timed(text):
+        start = time.perf_counter()
+        code = compile_text(text)
+        seconds.append(time.perf_counter() - start)
+        return code
+
+    llvm._object_code = timed
+    return seconds
+
+
+def rows(elements):
+    """Name, function, inputs, tensors of the input's size that have to be moved."""
+    columns = 1024
+    x, y = torch.randn(elements // columns, columns), torch.randn(elements // columns, columns)
+    w = torch.randn(columns)
+    yield "chain of two inputs", lambda a, b: torch.tanh(a * b + 1) * torch.sigmoid(a), (x, y), 3
+    yield "gelu", lambda a: F.gelu(a), (x,), 2
+    yield "add and relu", lambda a, b: torch.relu(a + b), (x, y), 3
+    yield "softmax", lambda a: a.softmax(-1), (x,), 2
+    yield "layer norm", lambda a, w: F.layer_norm(a, (columns,), w, w), (x, w), 2
+    yield "rms norm", lambda a, w: a * torch.rsqrt(a.pow(2).mean(-1, keepdim=True) + 1e-6) * w, (x, w), 2
+    yield "column sum", lambda a: a.sum(0), (x,), 1
+    yield "row sum", lambda a: a.sum(1), (x,), 1
+
+
+def pair(function, inputs):
+    """Seconds of the compiled function and of the function itself."""
+    compiled = graphlift.compile(function)
+    return best(lambda: compiled(*inputs)), best(lambda: function(*inputs))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mib", type=int, default=256, help="size of each large tensor")
+    elements = parser.parse_args().mib * 2**20 // 4
+    seconds = watch_compilation()
+    source, target = torch.randn(elements), torch.empty(elements)
+    bandwidth = 2 * source.nbytes / best(lambda: target.copy_(source))
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, copy {bandwidth / 1e9:.1f} GB/s")
+    print(f"{'kernel':22} {'graphlift ms':>13} {'eager ms':>10} {'ratio':>7} {'of copy':>8}")
+    with torch.no_grad():
+        for name, function, inputs, tensors in rows(elements):
+            ours, eager = pair(function, inputs)
+            share = tensors * elements * 4 / ours / bandwidth
+            print(f"{name:22} {ours * 1e3:13.2f} {eager * 1e3:10.2f} {eager / ours:7.2f} {share:8.0%}")
+    if seconds:
+        print(f"{len(seconds)} kernels compiled, {statistics.median(seconds) * 1e3:.1f} ms each at the median")
+
+
+if __name__ == "__main__":
+    main()

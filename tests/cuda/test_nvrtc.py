@@ -11,9 +11,10 @@ pytestmark = pytest.mark.skipif(REFUSAL != "", reason=REFUSAL)
 
 
 def texts(program, architecture):
-    inputs = [t.detach() for t in program.make("cpu")]
-    runner = runtime.record(lambda *args: list(program.function(*args)), inputs, program.symbolic)
-    return runtime.cuda_texts(runner.forward_text, CPU, architecture)
+    """Of its forward and its backward graph."""
+    runner = runtime.record(lambda *args: list(program.function(*args)), program.make("cpu"), program.symbolic)
+    graphs = [text for text in (runner.forward_text, runner.backward_text) if text]
+    return [text for graph in graphs for text in runtime.cuda_texts(graph, CPU, architecture)]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

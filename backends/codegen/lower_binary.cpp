@@ -12,11 +12,23 @@ bool binary(LowerCall& call) {
   return call.give(apply(prim, call.operand(0, dtype), call.operand(1, dtype)));
 }
 
+// As eager stores it. Two ways to one 16-bit value, a saved one and one computed again, have to be equal: gradients of
+// extremes divide by how many are.
+Expr compared(const LowerCall& call, size_t i, DType dtype) {
+  if (!call.is_tensor(i)) return call.operand(i, dtype);
+  const Value value = call.tensor(i).value();
+  const TensorNode* memory = value;
+  while (memory->is_view()) memory = memory->args[0];
+  const bool stored = memory->kind == TensorNode::Kind::Buffer;
+  const Expr exact(&call.graph, stored ? value : call.graph.rounded(value, call.type(i).dtype));
+  return exact.cast(*compute_type(dtype));
+}
+
 // In the type that the operands promote to; the result is a bool.
 template <Prim prim>
 bool comparison(LowerCall& call) {
   const auto dtype = call.common({0, 1});
-  return dtype && call.give(apply(prim, call.operand(0, *dtype), call.operand(1, *dtype)));
+  return dtype && call.give(apply(prim, compared(call, 0, *dtype), compared(call, 1, *dtype)));
 }
 
 template <Prim prim>

@@ -47,7 +47,7 @@ class Cuda final : public backend::Backend {
     const codegen::FusedGraph parts = fused(graph, device_type_);
     const int device = device_of(*parts.graph);
     if (device < 0) return std::make_unique<reference::Program>(graph, constants);
-    if (const std::string refusal = refusal_of(device); !refusal.empty()) {
+    if (const std::string refusal = kernel_refusal(device); !refusal.empty()) {
       log(Artifact::PerfHints, "no kernels are made for the GPU, torch's own run: " + refusal);
       return std::make_unique<reference::Program>(graph, constants);
     }
@@ -81,16 +81,16 @@ class Cuda final : public backend::Backend {
     return -1;
   }
 
-  static std::string refusal_of(int device) {
-    if (!device_facts(device).refusal.empty()) return device_facts(device).refusal;
-    return nvrtc_refusal();
-  }
-
   std::string name_;
   int8_t device_type_;
 };
 
 }  // namespace
+
+std::string kernel_refusal(int device) {
+  if (!device_facts(device).refusal.empty()) return device_facts(device).refusal;
+  return nvrtc_refusal();
+}
 
 std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type) {
   return std::make_unique<Cuda>(name, device_type);

@@ -11,6 +11,9 @@ namespace graphlift::cuda {
 
 void register_cuda_backend();  // once; later calls do nothing
 
+// Why a GPU gets no kernels; empty: it gets them. With the GIL.
+std::string kernel_refusal(int device);
+
 // For tests: the same backend for tensors of another kind of device, under another name; kernels run where the driver
 // that is found says.
 std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type);

@@ -243,7 +243,7 @@ class KernelEmitter {
         end = "first + part < " + all + " ? first + part : " + all;
       }
       line("const idx end = active ? " + (schedule_.splits > 1 ? "(" + end + ")" : end) + " : 0;");
-      line(is_rows() ? "#pragma unroll 2" : "#pragma unroll 4");
+      line("#pragma unroll " + str(is_rows() ? std::max(2, 8 / schedule_.lanes) : 4));  // loads in flight
       line("for (idx r = " + from + "; r < end; r += " + step + ") {");
       ++nested_;
     }

@@ -21,6 +21,8 @@ constexpr int kStepsPerThread = 4;
 constexpr int kMostSteps = 16;
 // 32-bit registers of a thread that may hold element values from phase to phase.
 constexpr int kKeptRegisters = 64;
+// Blocks of 256 threads that a processor has at once: loads in flight are what fills the memory's bandwidth.
+constexpr int kBlocksPerProcessor = 8;
 // Elements that are worth a block of their own.
 constexpr int64_t kSplitElements = 8192;
 
@@ -228,7 +230,7 @@ class Scheduler {
     if (rows.constant() >= target_.processors) return;
     const bool known = product(kernel_, made_.inner).is_constant();
     if (known && steps * made_.lanes < 2 * kSplitElements) return;
-    int64_t splits = (2 * target_.processors + rows.constant() - 1) / rows.constant();
+    int64_t splits = int64_t{kBlocksPerProcessor} * target_.processors / rows.constant();
     if (known) splits = std::min(splits, steps * made_.lanes / kSplitElements);
     if (splits < 2) return;
     made_.splits = static_cast<int>(splits);

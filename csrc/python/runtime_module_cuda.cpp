@@ -21,6 +21,7 @@ void bind_cuda(py::module_& module) {
     for (const codegen::LowerRow* row : codegen::all_lowerings()) names.emplace_back(row->name);
     return names;
   });
+  module.def("cuda_refusal", &cuda::kernel_refusal);
   module.def("nvrtc_refusal", [] { return cuda::compile_refusal(); });
   module.def("nvrtc_compile", [](const std::vector<std::string>& texts, int architecture) {
     std::vector<py::bytes> code;

@@ -59,7 +59,7 @@ def make(seed):
         values = list(inputs)
         for _ in range(steps):
             values.append(_step(own, values))
-        return values[-min(3, steps) :]
+        return list({id(t): t for t in values[-min(3, steps) :]}.values())  # an operator may give its operand
 
     def inputs(device):
         generator = torch.Generator().manual_seed(seed)

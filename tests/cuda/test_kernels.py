@@ -15,6 +15,10 @@ def exact_products(monkeypatch):
     monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
 
 
+def test_there_are_kernels():
+    assert corpus.runtime.cuda_refusal(0) == ""
+
+
 @pytest.mark.parametrize("name, check", list(corpus.programs("cuda", "cuda")))
 def test_programs(name, check):
     assert check() is None

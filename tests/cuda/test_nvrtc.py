@@ -11,9 +11,10 @@ pytestmark = pytest.mark.skipif(REFUSAL != "", reason=REFUSAL)
 
 
 def texts(program, architecture):
-    inputs = [t.detach() for t in program.make("cpu")]
-    runner = runtime.record(lambda *args: list(program.function(*args)), inputs, program.symbolic)
-    return runtime.cuda_texts(runner.forward_text, CPU, architecture)
+    """Of its forward and its backward graph."""
+    runner = runtime.record(lambda *args: list(program.function(*args)), program.make("cpu"), program.symbolic)
+    graphs = [text for text in (runner.forward_text, runner.backward_text) if text]
+    return [text for graph in graphs for text in runtime.cuda_texts(graph, CPU, architecture)]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
@@ -39,17 +40,3 @@ def test_a_wrong_text_is_refused_with_the_compilers_words():
 
 def test_text_is_the_same_each_time():
     assert texts(PROGRAMS[3], HOPPER) == texts(PROGRAMS[3], HOPPER)
-
-
-def test_code_is_kept_on_disk_by_content(tmp_path, monkeypatch):
-    from graphlift import cache, nvrtc
-
-    monkeypatch.setenv("GRAPHLIFT_CACHE_DIR", str(tmp_path))
-    cache._folder.cache_clear()
-    nvrtc.write("text", b"code")
-    assert nvrtc.read("text") == b"code"
-    assert nvrtc.read("other") is None
-    (kept,) = (tmp_path / "cuda").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-1] + b"x")
-    assert nvrtc.read("text") is None
-    cache._folder.cache_clear()

@@ -37,7 +37,7 @@ def main(kind, part, parts, only=""):
     sys.path.insert(0, str(HERE.parent / "ops"))
     folder = os.environ.get("EMULATED_FOLDER") or tempfile.mkdtemp()
     build(folder)
-    import corpus
+    import kernel_corpus as corpus
 
     right = 0
     for name, check in list(getattr(corpus, kind)("cpu", "cuda_on_cpu"))[part::parts]:

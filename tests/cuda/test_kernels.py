@@ -1,6 +1,6 @@
 """Generated kernels on a GPU: results are eager's."""
 
-import corpus
+import kernel_corpus as corpus
 import pytest
 import torch
 

@@ -1,7 +1,7 @@
 """NVRTC takes the kernels of the corpus, in both variants. Needs the library, and no GPU."""
 
 import pytest
-from programs import PROGRAMS
+from kernel_programs import PROGRAMS
 
 runtime = pytest.importorskip("graphlift_runtime")
 REFUSAL = runtime.nvrtc_refusal()

@@ -5,9 +5,9 @@ Programs are recorded and run by the test module `graphlift_runtime`, on any dev
 
 import functools
 
-import random_programs
+import random_kernels as random_programs
 import torch
-from programs import PROGRAMS
+from kernel_programs import PROGRAMS
 
 import graphlift_runtime as runtime
 

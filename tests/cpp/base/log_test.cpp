@@ -41,7 +41,7 @@ TEST_F(Log, Settings) {
   EXPECT_EQ(set_logs("-all"), "");
   EXPECT_EQ(on(), "");
   EXPECT_EQ(set_logs("+all,-bytecode"), "");
-  EXPECT_EQ(on(), "+graph_breaks,+recompiles,+guards,+graph,+graph_code,+aot_graphs,+perf_hints");
+  EXPECT_EQ(on(), "+graph_breaks,+recompiles,+guards,+graph,+graph_code,+aot_graphs,+output_code,+perf_hints");
 }
 
 TEST_F(Log, AnUnknownNameChangesNothingAndListsTheValidOnes) {

@@ -1,9 +1,8 @@
 // Owns: see kernel_call.h.
 #include "backends/cpu/kernel_call.h"
 
-#include <ATen/Parallel.h>
-
 #include "backends/cpu/result_layout.h"
+#include "backends/cpu/thread_team.h"
 
 namespace graphlift::cpu {
 namespace {
@@ -30,13 +29,21 @@ class KernelCall final : public reference::NativeCall {
     c10::SmallVector<int64_t, 8> numbers;
     for (const ir::Sym& number : kernel_->numbers) numbers.push_back(number.eval(symbols));
     const int64_t units = units_ >= 0 ? units_ : kernel_->units.eval(symbols);
-    if (units <= grain_) return kernel_->function(buffers.data(), numbers.data(), 0, units);
-    at::parallel_for(0, units, grain_, [&](int64_t begin, int64_t end) {
-      kernel_->function(buffers.data(), numbers.data(), begin, end);
-    });
+    Job job{kernel_->function, buffers.data(), numbers.data()};
+    share_units(units, grain_, run_job, &job);
   }
 
  private:
+  struct Job {
+    KernelFunction function;
+    void* const* buffers;
+    const int64_t* numbers;
+  };
+  static void run_job(void* context, int64_t begin, int64_t end) {
+    const Job& job = *static_cast<const Job*>(context);
+    job.function(job.buffers, job.numbers, begin, end);
+  }
+
   std::shared_ptr<const CompiledKernel> kernel_;
   std::vector<ResultLayout> results_;
   size_t inputs_ = 0;

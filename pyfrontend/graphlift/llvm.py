@@ -87,7 +87,9 @@ def _fingerprint() -> bytes:
 
 def _object_code(text: str) -> bytes:
     module = binding.parse_assembly(text)
-    options = binding.create_pipeline_tuning_options(speed_level=2)
+    # Vectors are written out and loops are short: more passes cost half as much again and gain nothing measurable.
+    options = binding.create_pipeline_tuning_options(speed_level=1)
+    options.loop_unrolling = False
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = binding.create_pass_builder(_machine(), options)

@@ -6,6 +6,7 @@ Object code is kept in the user's cache folder (`graphlift.cache`), by the conte
 import ctypes
 import functools
 import hashlib
+import itertools
 import pathlib
 
 import llvmlite
@@ -27,6 +28,7 @@ _VECTOR_FUNCTIONS = {
     "fmod": "",
 }
 _keep = []  # libraries own the code they were linked to
+_serial = itertools.count()  # two threads may link one kernel at once
 
 
 @functools.cache
@@ -108,6 +110,6 @@ def compile(name: str, text: str) -> int:
     for function in describe_target()[1]:
         if f"@{function}(" in text:
             library.import_symbol(function, _address(function))
-    linked = library.link(_linker(), f"{key}{len(_keep)}")
+    linked = library.link(_linker(), f"{key}{next(_serial)}")
     _keep.append(linked)
     return linked[name]

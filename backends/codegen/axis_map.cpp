@@ -15,11 +15,11 @@ std::optional<PartialMap> through_view(const TensorNode& view, const PartialMap&
   const TensorNode& from = *view.args[0];
   PartialMap result(view.sizes.size());
   for (size_t i = 0; i < view.sizes.size(); ++i)
-    if (is_one(view.sizes[i])) result[i].emplace();
+    if (view.sizes[i].same(1)) result[i].emplace();
   for (size_t i = 0; i < view.view.size(); ++i) {
     const ViewDim& dim = view.view[i];
     if (dim.from < 0) {
-      if (!is_one(from.sizes[i])) return std::nullopt;
+      if (!from.sizes[i].same(1)) return std::nullopt;
       continue;
     }
     const auto to = static_cast<size_t>(dim.from);
@@ -125,7 +125,7 @@ PartialMap broadcast_map(const PartialMap& operand, const ir::Dims& operand_size
   PartialMap result(sizes.size());
   const size_t lead = sizes.size() - operand_sizes.size();
   for (size_t i = 0; i < operand_sizes.size(); ++i)
-    if (is_one(sizes[lead + i]) || !is_one(operand_sizes[i])) result[lead + i] = operand[i];
+    if (sizes[lead + i].same(1) || !operand_sizes[i].same(1)) result[lead + i] = operand[i];
   return result;
 }
 

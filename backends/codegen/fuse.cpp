@@ -152,7 +152,7 @@ class Rewriter {
   const FuseOptions& options_;
   FusedGraph& result_;
   ir::Graph& to_;
-  std::unordered_map<ir::ValueRef, ir::ValueRef, ValueHash> values_;
+  std::unordered_map<ir::ValueRef, ir::ValueRef, ir::ValueHash> values_;
   std::unordered_map<const TensorNode*, ir::ValueRef> memory_;
 };
 
@@ -167,6 +167,8 @@ const ir::Op& native_op() {
   static const ir::Op op("graphlift::native");
   return op;
 }
+
+size_t index_of(const ir::Node& call) { return static_cast<size_t>(call.args[0].sym()->constant()); }
 
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   LowerOptions how = options.lower;

@@ -34,5 +34,6 @@ FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options);
 
 const ir::Op& kernel_op();
 const ir::Op& native_op();
+size_t index_of(const ir::Node& call);  // of a kernel or native call: in `kernels` or `natives`
 
 }  // namespace graphlift::codegen

@@ -7,16 +7,12 @@
 #include "backends/codegen/needs.h"
 #include "backends/codegen/unit_order.h"
 #include "base/error.h"
+#include "ops/layout.h"
 #include "ops/traits.h"
 
 namespace graphlift::codegen {
 
 using Kind = TensorNode::Kind;
-
-const TensorNode* memory_of(const TensorNode* node) {
-  while (node->is_view()) node = node->args[0];
-  return node;
-}
 
 namespace {
 
@@ -143,7 +139,7 @@ class Grouper {
 
   static bool is_small(const TensorNode* operand, Value node) {
     const Value reader = node->kind == Kind::Reduce ? node->args[0] : node;
-    return !element_count(operand->sizes).same(element_count(reader->sizes));
+    return !ops::product(operand->sizes).same(ops::product(reader->sizes));
   }
 
   void collect_operands(const TensorNode* node, std::vector<const TensorNode*>* operands) const {
@@ -205,7 +201,7 @@ class Grouper {
       const size_t axes = group->extents.size();
       PartialMap map(node->sizes.size());
       for (size_t i = 0; i < node->sizes.size(); ++i)
-        if (is_one(node->sizes[i])) map[i].emplace();
+        if (node->sizes[i].same(1)) map[i].emplace();
       bool any = false;
       for (const Value arg : node->args) {
         const auto known = pull(group, arg, result_.inlined);
@@ -297,7 +293,7 @@ class Grouper {
     AxisMap map;
     for (size_t i = 0; i < whole->sizes.size(); ++i) {
       map.emplace_back();
-      if (is_one(whole->sizes[i])) continue;
+      if (whole->sizes[i].same(1)) continue;
       map.back().push_back(static_cast<int>(group->extents.size()));
       group->extents.push_back(whole->sizes[i]);
       group->reduced.push_back(node->kind == Kind::Reduce && node->reduced[i]);
@@ -337,7 +333,7 @@ class Grouper {
     AxisMap own;
     const size_t lead = sizes.size() - operand->sizes.size();
     for (size_t i = 0; i < operand->sizes.size(); ++i)
-      own.push_back(is_one(operand->sizes[i]) ? std::vector<int>() : map[lead + i]);
+      own.push_back(operand->sizes[i].same(1) ? std::vector<int>() : map[lead + i]);
     if (!group->maps.emplace(operand, own).second) return;
     if (result_.inlined.count(operand)) {
       for (const Value arg : operand->args) note_reads(group, arg, operand->sizes, own);
@@ -351,7 +347,7 @@ class Grouper {
     AxisMap own;
     for (size_t i = 0; i < view->view.size(); ++i) {
       const ViewDim& dim = view->view[i];
-      if (is_one(from->sizes[i])) {
+      if (from->sizes[i].same(1)) {
         own.emplace_back();
         continue;
       }

@@ -53,7 +53,4 @@ struct GroupOptions {
 
 Grouping group(const ir::Graph& graph, const Lowered& lowered, const GroupOptions& options = {});
 
-// The memory that a node is or looks at: through views, the Buffer or computed node behind them.
-const TensorNode* memory_of(const TensorNode* node);
-
 }  // namespace graphlift::codegen

@@ -12,7 +12,7 @@ std::string print(const Affine& index) {
   std::string text = "[" + index.offset.str();
   for (size_t axis = 0; axis < index.strides.size(); ++axis) {
     const ir::Sym& stride = index.strides[axis];
-    if (stride.is_constant() && stride.constant() == 0) continue;
+    if (stride.same(0)) continue;
     text += " + " + stride.str() + "*a" + std::to_string(axis);
   }
   return text + "]";
@@ -92,7 +92,7 @@ std::string print(const Kernel& kernel) {
 
 void merge_axes(Kernel* kernel) {
   for (size_t axis = kernel->axes.size(); axis-- > 0;)
-    if (kernel->axes[axis].extent.is_constant() && kernel->axes[axis].extent.constant() == 1) erase_axis(kernel, axis);
+    if (kernel->axes[axis].extent.same(1)) erase_axis(kernel, axis);
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t outer = 0; outer < kernel->axes.size() && !changed; ++outer) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "ops/layout.h"
 
 namespace graphlift::codegen {
 namespace {
@@ -18,51 +19,19 @@ struct Geometry {
   ir::Sym offset = 0;
 };
 
-// Strides of a reshape without a copy, by what is known of sizes alone.
+bool is_constant(const ir::Dims& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](const ir::Sym& dim) { return dim.is_constant(); });
+}
+
+// Strides of a reshape without a copy. Of sizes that vary, only memory without gaps is known to allow one.
 std::optional<ir::Dims> reshaped_strides(const Geometry& from, const ir::Dims& sizes) {
-  ir::Dims strides(sizes.size(), 0);
-  size_t dim = from.sizes.size();
-  ir::Sym left = 1, stride = 1;  // elements of the current run of old dims that are not covered yet
-  bool covered = true;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    if (is_one(sizes[i])) continue;
-    ir::Sym need = sizes[i];
-    bool first = true;
-    while (!is_one(need)) {
-      if (covered) {
-        while (dim > 0 && is_one(from.sizes[dim - 1])) --dim;
-        if (dim == 0) return std::nullopt;
-        --dim;
-        if (!first && !from.strides[dim].same(stride * left)) return std::nullopt;
-        if (first) stride = from.strides[dim];
-        left = from.sizes[dim];
-        if (!first) stride = from.strides[dim];
-        covered = false;
-      }
-      if (first) {
-        strides[i] = stride;
-        first = false;
-      }
-      if (need.same(left)) {
-        covered = true;
-        left = from.sizes[dim];
-        need = 1;
-      } else if (need.is_constant() && left.is_constant() && left.constant() > need.constant() &&
-                 left.constant() % need.constant() == 0) {
-        stride = stride * need;
-        left = left.constant() / need.constant();
-        need = 1;
-      } else if (need.is_constant() && left.is_constant() && need.constant() % left.constant() == 0) {
-        need = need.constant() / left.constant();
-        covered = true;
-        left = from.sizes[dim];
-        stride = from.strides[dim];
-      } else {
-        return std::nullopt;
-      }
-    }
-  }
-  return strides;
+  if (ops::same(from.strides, ir::contiguous_strides(from.sizes))) return ir::contiguous_strides(sizes);
+  if (!is_constant(from.sizes) || !is_constant(from.strides) || !is_constant(sizes)) return std::nullopt;
+  ir::ShapeEnv nothing_varies;
+  ir::TensorType type;
+  type.sizes = from.sizes;
+  type.strides = from.strides;
+  return ops::view_strides(nothing_varies, type, sizes);
 }
 
 class KernelBuilder {
@@ -152,7 +121,7 @@ class KernelBuilder {
     Indices own;
     const size_t lead = node.sizes.size() - operand.sizes.size();
     for (size_t i = 0; i < operand.sizes.size(); ++i)
-      own.push_back(is_one(operand.sizes[i]) ? constant(0) : indices[lead + i]);
+      own.push_back(operand.sizes[i].same(1) ? constant(0) : indices[lead + i]);
     return own;
   }
 
@@ -225,7 +194,7 @@ class KernelBuilder {
     const TensorNode* memory = memory_of(node);
     if (node->value && memory->value) {
       const ir::TensorType& type = graph_.type(*node->value);
-      if (same_sizes(type.sizes, node->sizes))
+      if (ops::same(type.sizes, node->sizes))
         return Geometry{type.sizes, type.strides, type.offset - graph_.type(*memory->value).offset};
     }
     auto geometry = geometry_of(node->args[0]);
@@ -277,7 +246,7 @@ class KernelBuilder {
   bool varies(const Affine& index) const {
     for (size_t axis = 0; axis < index.strides.size(); ++axis) {
       const ir::Sym& stride = index.strides[axis];
-      if (group_.reduced[axis] && !(stride.is_constant() && stride.constant() == 0)) return true;
+      if (group_.reduced[axis] && !stride.same(0)) return true;
     }
     return false;
   }

@@ -3,6 +3,7 @@
 
 #include "backends/codegen/lower_rule.h"
 #include "base/error.h"
+#include "ops/layout.h"
 #include "ops/traits.h"
 
 namespace graphlift::codegen {
@@ -76,7 +77,7 @@ class Lowering {
     if (results.size() != node.outputs.size()) return false;
     for (size_t i = 0; i < results.size(); ++i) {
       if (!node.outputs[i]) continue;
-      if (!results[i] || !same_sizes(results[i]->sizes, node.outputs[i]->sizes)) return false;
+      if (!results[i] || !ops::same(results[i]->sizes, node.outputs[i]->sizes)) return false;
     }
     std::vector<Value> defined(results.size(), nullptr);
     for (size_t i = 0; i < results.size(); ++i) {

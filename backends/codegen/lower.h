@@ -11,12 +11,6 @@
 
 namespace graphlift::codegen {
 
-struct ValueHash {
-  size_t operator()(const ir::ValueRef& value) const {
-    return std::hash<const void*>()(value.node) * 31 + static_cast<size_t>(value.index);
-  }
-};
-
 struct LowerOptions {
   int8_t device_type = 0;        // calls on other devices stay torch's
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
@@ -33,7 +27,7 @@ struct LoweredCall {
 
 struct Lowered {
   TensorGraph graph;
-  std::unordered_map<ir::ValueRef, Value, ValueHash> values;
+  std::unordered_map<ir::ValueRef, Value, ir::ValueHash> values;
   std::vector<LoweredCall> calls;  // views are no calls
 };
 

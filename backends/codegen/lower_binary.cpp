@@ -40,21 +40,15 @@ bool logical(LowerCall& call) {
   return call.give(apply(prim, truth(0), truth(1)));
 }
 
-bool is_one(const ir::Arg& arg) {
-  if (const ir::Sym* number = arg.sym()) return number->is_constant() && number->constant() == 1;
-  const auto* number = std::get_if<double>(&arg);
-  return number && *number == 1;
-}
-
 Expr scaled(const LowerCall& call, size_t i, size_t factor, DType dtype) {
   const Expr x = call.operand(i, dtype);
-  return is_one(call.node.args[factor]) ? x : call.operand(factor, dtype) * x;
+  return ir::is_number(call.node.args[factor], 1) ? x : call.operand(factor, dtype) * x;
 }
 
 // self, other, alpha. Bools add as by or.
 bool add(LowerCall& call) {
   const DType dtype = call.out().dtype;
-  if (dtype == DType::bool_) return is_one(call.node.args[2]) && binary<Prim::Or>(call);
+  if (dtype == DType::bool_) return ir::is_number(call.node.args[2], 1) && binary<Prim::Or>(call);
   return call.give(call.operand(0, dtype) + scaled(call, 1, 2, dtype));
 }
 

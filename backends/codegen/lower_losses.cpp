@@ -1,5 +1,6 @@
 // Owns: lowering of losses and of their gradients.
 #include "backends/codegen/lower_rule.h"
+#include "ops/layout.h"
 
 namespace graphlift::codegen {
 namespace {
@@ -14,16 +15,10 @@ Expr all_sum(const Expr& x) {
   return {x.graph(), x.graph()->drop_dims(total.value(), dims)};
 }
 
-ir::Sym elements(const ir::Dims& sizes) {
-  ir::Sym n = 1;
-  for (const ir::Sym& size : sizes) n = n * size;
-  return n;
-}
-
 bool reduce_loss(LowerCall& call, const Expr& loss, int64_t reduction) {
   if (reduction == kNone) return call.give(loss);
   const Expr total = all_sum(loss);
-  return call.give(reduction == kMean ? total / total.number(elements(loss.sizes())) : total);
+  return call.give(reduction == kMean ? total / total.number(ops::product(loss.sizes())) : total);
 }
 
 // self, target, reduction.
@@ -37,7 +32,7 @@ bool mse_loss_backward(LowerCall& call) {
   const Expr grad = call.operand(0, call.out().dtype);
   const Expr off = call.operand(1, call.out().dtype) - call.operand(2, call.out().dtype);
   const Expr scaled = off * 2.0;
-  return call.give(call.integer(3) == kMean ? scaled / scaled.number(elements(off.sizes())) * grad : scaled * grad);
+  return call.give(call.integer(3) == kMean ? scaled / scaled.number(ops::product(off.sizes())) * grad : scaled * grad);
 }
 
 // Whether the class (the index along the last dim of [n, c], or along [c]) is the target's. An ignored target is

@@ -22,10 +22,7 @@ Expr sum(const Expr& a, const std::vector<bool>& dims) {
   return {a.graph(), a.graph()->reduce(ReduceKind::Sum, a.value(), dims)};
 }
 
-const ir::TensorType& LowerCall::type(size_t i) const {
-  const ir::ValueRef value = *node.args[i].value();
-  return *value.node->outputs[static_cast<size_t>(value.index)];
-}
+const ir::TensorType& LowerCall::type(size_t i) const { return ir::type_of(*node.args[i].value()); }
 
 Expr LowerCall::operand(size_t i, ir::DType dtype) const {
   const auto type = compute_type(dtype);

@@ -50,11 +50,6 @@ bool triangle(LowerCall& call) {
   return call.give(select(apply(keep, distance, distance.number(call.sym(1))), x, x.number(0.0)));
 }
 
-const TensorNode* memory_of(const TensorNode* node) {
-  while (node->is_view()) node = node->args[0];
-  return node;
-}
-
 // tensors, dim. Where nothing has to be computed torch's copies are as good.
 bool cat(LowerCall& call) {
   const ir::ArgList* list = call.node.args[0].list();

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "backends/codegen/group.h"
+#include "ops/layout.h"
 
 namespace graphlift::codegen {
 namespace {
@@ -49,7 +50,7 @@ class Inliner {
       if (node.kind != Kind::Map || !needs_.needed.count(&node)) continue;
       if (needs_.demanded.count(&node) || needs_.plain.count(&node)) continue;
       Tree tree;
-      grow_map(&node, element_count(node.sizes), &tree);
+      grow_map(&node, ops::product(node.sizes), &tree);
       const bool cheap = tree.cheap && tree.large.size() <= 1 && tree.primitives <= kInlinedPrimitives;
       if (cheap || folded_.count(&node)) inlined_.insert(&node);
     }
@@ -68,7 +69,7 @@ class Inliner {
     const bool leaf = node->kind == Kind::Buffer || (node->computed() && !inlined_.count(node));
     if (leaf) {
       const bool known = std::find(tree->large.begin(), tree->large.end(), node) != tree->large.end();
-      if (!known && !is_one(elements) && element_count(node->sizes).same(elements)) tree->large.push_back(node);
+      if (!known && !elements.same(1) && ops::product(node->sizes).same(elements)) tree->large.push_back(node);
       return;
     }
     if (node->kind == Kind::Map) grow_map(node, elements, tree);
@@ -99,12 +100,6 @@ class Inliner {
 };
 
 }  // namespace
-
-ir::Sym element_count(const ir::Dims& sizes) {
-  ir::Sym elements = 1;
-  for (const ir::Sym& size : sizes) elements = elements * size;
-  return elements;
-}
 
 Needs find_needs(const ir::Graph& graph, const Lowered& lowered) {
   Needs needs;

@@ -18,6 +18,4 @@ Needs find_needs(const ir::Graph& graph, const Lowered& lowered);
 // Cheap ones with one large operand at most, and what one reduction reads and nothing else.
 std::unordered_set<const TensorNode*> find_inlined(const Lowered& lowered, const Needs& needs);
 
-ir::Sym element_count(const ir::Dims& sizes);
-
 }  // namespace graphlift::codegen

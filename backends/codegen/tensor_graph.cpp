@@ -2,6 +2,7 @@
 #include "backends/codegen/tensor_graph.h"
 
 #include "base/error.h"
+#include "ops/layout.h"
 
 namespace graphlift::codegen {
 
@@ -9,23 +10,17 @@ using ir::Dims;
 using ir::DType;
 using Kind = TensorNode::Kind;
 
-bool ViewDim::whole() const {
-  return start.is_constant() && start.constant() == 0 && step.is_constant() && step.constant() == 1;
-}
-
-bool is_one(const ir::Sym& size) { return size.is_constant() && size.constant() == 1; }
-
-bool same_sizes(const Dims& a, const Dims& b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i)
-    if (!a[i].same(b[i])) return false;
-  return true;
-}
+bool ViewDim::whole() const { return start.same(0) && step.same(1); }
 
 DType computed_as(const TensorNode& node) {
   const auto type = compute_type(node.dtype);
   GL_CHECK(type.has_value(), "a primitive of a type that kernels don't compute with");
   return *type;
+}
+
+const TensorNode* memory_of(const TensorNode* node) {
+  while (node->is_view()) node = node->args[0];
+  return node;
 }
 
 Dims broadcast_sizes(const std::vector<Value>& values) {
@@ -36,8 +31,8 @@ Dims broadcast_sizes(const std::vector<Value>& values) {
     const size_t lead = sizes.size() - other.size();
     for (size_t i = 0; i < other.size(); ++i) {
       ir::Sym& mine = sizes[lead + i];
-      if (is_one(mine)) mine = other[i];
-      if (!is_one(other[i]) && !mine.same(other[i])) throw NotLowered();
+      if (mine.same(1)) mine = other[i];
+      if (!other[i].same(1) && !mine.same(other[i])) throw NotLowered();
     }
   }
   return sizes;
@@ -111,7 +106,7 @@ Value TensorGraph::reduce(ReduceKind kind, Value value, std::vector<bool> dims) 
   Dims sizes = value->sizes;
   bool any = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (!dims[i] || is_one(sizes[i])) {
+    if (!dims[i] || sizes[i].same(1)) {
       dims[i] = false;
       continue;
     }
@@ -133,7 +128,7 @@ Value TensorGraph::view(Value value, Dims sizes, std::vector<ViewDim> dims) {
 }
 
 Value TensorGraph::reshape(Value value, Dims sizes) {
-  if (same_sizes(value->sizes, sizes)) return value;
+  if (ops::same(value->sizes, sizes)) return value;
   return make(Kind::Reshape, value->dtype, std::move(sizes), {value});
 }
 
@@ -171,11 +166,11 @@ Value TensorGraph::add_dim(Value value, int dim) {
 }
 
 Value TensorGraph::expand(Value value, const Dims& sizes) {
-  if (same_sizes(value->sizes, sizes)) return value;
+  if (ops::same(value->sizes, sizes)) return value;
   const int lead = static_cast<int>(sizes.size()) - value->rank();
   std::vector<ViewDim> map;
   for (int i = 0; i < value->rank(); ++i) {
-    const bool spread = is_one(value->sizes[static_cast<size_t>(i)]) && !is_one(sizes[static_cast<size_t>(lead + i)]);
+    const bool spread = value->sizes[static_cast<size_t>(i)].same(1) && !sizes[static_cast<size_t>(lead + i)].same(1);
     map.push_back({spread ? -1 : lead + i});
   }
   return view(value, sizes, std::move(map));

@@ -97,8 +97,9 @@ struct NotLowered {};
 
 // Sizes after broadcasting. Throws NotLowered where they are not known to be equal.
 ir::Dims broadcast_sizes(const std::vector<Value>& values);
-bool same_sizes(const ir::Dims& a, const ir::Dims& b);
-bool is_one(const ir::Sym& size);
+
+// The memory that a node is or looks at: through views, the Buffer or computed node behind them.
+const TensorNode* memory_of(const TensorNode* node);
 
 std::string print(const TensorGraph& graph);
 

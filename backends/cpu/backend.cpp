@@ -14,8 +14,6 @@
 namespace graphlift::cpu {
 namespace {
 
-size_t index_of(const ir::Node& node) { return static_cast<size_t>(node.args[0].sym()->constant()); }
-
 bool is_static(const std::optional<ir::TensorType>& type) {
   auto constant = [](const ir::Sym& value) { return value.is_constant(); };
   return !type || (std::all_of(type->sizes.begin(), type->sizes.end(), constant) &&
@@ -35,9 +33,7 @@ bool can_take(const ir::Node& node) {
   if (contraction && !is_static(node.outputs[0])) return node.outputs[0]->dtype == ir::DType::float32;
   codegen::NativeOperation operation{&node, {}};
   for (const ir::Arg& arg : node.args)
-    ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-      operation.operands.push_back(*value.node->outputs[static_cast<size_t>(value.index)]);
-    });
+    ir::for_each_value(arg, [&](const ir::ValueRef& value) { operation.operands.push_back(ir::type_of(value)); });
   return make_native_call(operation) != nullptr;
 }
 
@@ -55,7 +51,10 @@ class Cpu final : public backend::Backend {
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
                                                   const std::vector<at::Tensor>& constants) const override {
-    if (!jit_refusal().empty()) return std::make_unique<reference::Program>(graph, constants);
+    if (!jit_refusal().empty()) {
+      log(Artifact::PerfHints, [] { return "no kernels are made for the CPU, torch's own run: " + jit_refusal(); });
+      return std::make_unique<reference::Program>(graph, constants);
+    }
     codegen::FuseOptions options;
     options.lower.device_type = 0;
     options.takes = can_take;
@@ -64,11 +63,11 @@ class Cpu final : public backend::Backend {
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (node.op == codegen::kernel_op()) {
         ++backend::counters().kernels;
-        return make_kernel_call(node, compile_kernel(fused.kernels[index_of(node)]));
+        return make_kernel_call(node, compile_kernel(fused.kernels[codegen::index_of(node)]));
       }
       if (node.op == codegen::native_op()) {
         ++backend::counters().natives;
-        return make_native_call(fused.natives[index_of(node)]);
+        return make_native_call(fused.natives[codegen::index_of(node)]);
       }
       return nullptr;
     };

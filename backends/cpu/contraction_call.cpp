@@ -31,17 +31,6 @@ const Product* find_product(const ir::Node& node) {
   return nullptr;
 }
 
-bool is_number_one(const ir::Arg& arg) {
-  if (const ir::Sym* number = arg.sym()) return number->is_constant() && number->constant() == 1;
-  const auto* number = std::get_if<double>(&arg);
-  return number && *number == 1;
-}
-
-const ir::TensorType& type_of(const ir::Arg& arg) {
-  const ir::ValueRef value = *arg.value();
-  return *value.node->outputs[static_cast<size_t>(value.index)];
-}
-
 // One row of numbers without gaps that all rows of the result get.
 bool is_bias(const ir::TensorType& type, const ir::TensorType& result) {
   return type.rank() == 1 && type.sizes[0].same(result.sizes.back()) && type.strides[0].same(1) &&
@@ -132,11 +121,11 @@ bool is_contraction(const ir::Node& node) {
   const ir::DType dtype = node.outputs[0]->dtype;
   if (dtype != ir::DType::float32 && dtype != ir::DType::bfloat16) return false;
   for (const ir::Arg& arg : node.args)
-    if (arg.value() && type_of(arg).dtype != dtype) return false;
+    if (arg.value() && ir::type_of(*arg.value()).dtype != dtype) return false;
   if (product->bias < 0) return true;
   const auto at = [&](int i) -> const ir::Arg& { return node.args[static_cast<size_t>(i)]; };
-  return is_bias(type_of(at(product->bias)), *node.outputs[0]) && is_number_one(at(product->beta)) &&
-         is_number_one(at(product->alpha));
+  return is_bias(ir::type_of(*at(product->bias).value()), *node.outputs[0]) && ir::is_number(at(product->beta), 1) &&
+         ir::is_number(at(product->alpha), 1);
 }
 
 std::unique_ptr<reference::NativeCall> make_contraction_call(const NativeOperation& operation) {

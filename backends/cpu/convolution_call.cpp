@@ -154,7 +154,7 @@ bool is_convolution(const ir::Node& node) {
   bool fits = common_spec(node).has_value();
   for (const ir::Arg& arg : node.args) {
     ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-      const ir::TensorType& type = *value.node->outputs[static_cast<size_t>(value.index)];
+      const ir::TensorType& type = ir::type_of(value);
       fits = fits && type.dtype == ir::DType::float32 && type.offset.is_constant();
     });
   }

@@ -78,7 +78,8 @@ std::shared_ptr<const CompiledKernel> compile_kernel(const codegen::Kernel& kern
   made->function = compile_text(code);
   made->numbers = std::move(code.numbers);
   made->units = code.units;
-  made->unit_work = code.unit_work;
+  made->unit_elements = code.unit_elements;
+  made->element_work = code.element_work;
   return compiled->emplace(key, std::move(made)).first->second;
 }
 

@@ -14,7 +14,8 @@ struct CompiledKernel {
   KernelFunction function = nullptr;
   std::vector<ir::Sym> numbers;
   ir::Sym units;
-  double unit_work = 1;
+  ir::Sym unit_elements;
+  double element_work = 1;
 };
 
 // What LLVM and torch's math library offer on this machine; asked once.

@@ -16,7 +16,7 @@ class KernelCall final : public reference::NativeCall {
     inputs_ = node.args[1].list()->size();
     for (const auto& type : node.outputs) results_.emplace_back(*type);
     if (kernel_->units.is_constant()) units_ = kernel_->units.constant();
-    grain_ = kernel_->unit_work > 0 ? std::max<int64_t>(1, static_cast<int64_t>(kThreadWork / kernel_->unit_work)) : 1;
+    if (kernel_->unit_elements.is_constant()) grain_ = grain(kernel_->unit_elements.constant());
   }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
@@ -30,7 +30,7 @@ class KernelCall final : public reference::NativeCall {
     for (const ir::Sym& number : kernel_->numbers) numbers.push_back(number.eval(symbols));
     const int64_t units = units_ >= 0 ? units_ : kernel_->units.eval(symbols);
     Job job{kernel_->function, buffers.data(), numbers.data()};
-    share_units(units, grain_, run_job, &job);
+    share_units(units, grain_ > 0 ? grain_ : grain(kernel_->unit_elements.eval(symbols)), run_job, &job);
   }
 
  private:
@@ -44,11 +44,17 @@ class KernelCall final : public reference::NativeCall {
     job.function(job.buffers, job.numbers, begin, end);
   }
 
+  // Units that are worth another thread.
+  int64_t grain(int64_t unit_elements) const {
+    const double work = kernel_->element_work * static_cast<double>(std::max<int64_t>(unit_elements, 1));
+    return std::max<int64_t>(1, static_cast<int64_t>(kThreadWork / work));
+  }
+
   std::shared_ptr<const CompiledKernel> kernel_;
   std::vector<ResultLayout> results_;
   size_t inputs_ = 0;
   int64_t units_ = -1;
-  int64_t grain_ = 1;
+  int64_t grain_ = 0;  // 0: sizes vary
 };
 
 }  // namespace

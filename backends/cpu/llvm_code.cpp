@@ -208,11 +208,14 @@ std::string Code::masked(const char* name, DType type, int lanes, const char* po
   return std::string("@llvm.masked.") + name + "." + suffix(type, lanes) + "." + pointers;
 }
 
+Reg Code::elements(const std::string& base, DType dtype, const Reg& offsets) {
+  return define(DType::int64, offsets.lanes,
+                "getelementptr inbounds " + scalar_type(storage_type(dtype)) + ", ptr " + base + ", " + type(offsets) +
+                    " " + offsets.text);
+}
+
 std::string Code::element(const std::string& base, DType dtype, const Reg& offset) {
-  const Reg pointer =
-      define(DType::int64, 1,
-             "getelementptr inbounds " + scalar_type(storage_type(dtype)) + ", ptr " + base + ", i64 " + offset.text);
-  return pointer.text;
+  return elements(base, dtype, offset).text;
 }
 
 Reg Code::load(const std::string& pointer, DType dtype, int lanes, const Reg* mask) {
@@ -245,9 +248,7 @@ Reg Code::gather(const std::string& base, const Reg& offsets, DType dtype, const
   const DType stored = storage_type(dtype);
   const int lanes = offsets.lanes;
   const std::string pointers = "<" + std::to_string(lanes) + " x ptr>", vector = type(stored, lanes);
-  const Reg places = define(
-      DType::int64, lanes,
-      "getelementptr inbounds " + scalar_type(stored) + ", ptr " + base + ", " + type(offsets) + " " + offsets.text);
+  const Reg places = elements(base, dtype, offsets);
   const std::string function = masked("gather", stored, lanes, ("v" + std::to_string(lanes) + "p0").c_str());
   declare("declare " + vector + " " + function + "(" + pointers + ", i32, <" + std::to_string(lanes) + " x i1>, " +
           vector + ")");
@@ -263,9 +264,7 @@ void Code::scatter(const std::string& base, const Reg& offsets, DType dtype, con
   const DType stored = storage_type(dtype);
   const int lanes = offsets.lanes;
   const std::string pointers = "<" + std::to_string(lanes) + " x ptr>", vector = type(stored, lanes);
-  const Reg places = define(
-      DType::int64, lanes,
-      "getelementptr inbounds " + scalar_type(stored) + ", ptr " + base + ", " + type(offsets) + " " + offsets.text);
+  const Reg places = elements(base, dtype, offsets);
   const std::string function = masked("scatter", stored, lanes, ("v" + std::to_string(lanes) + "p0").c_str());
   declare("declare void " + function + "(" + vector + ", " + pointers + ", i32, <" + std::to_string(lanes) + " x i1>)");
   line("call void " + function + "(" + vector + " " + raw.text + ", " + pointers + " " + places.text + ", i32 " +

@@ -75,6 +75,7 @@ class Code {
  private:
   Reg from_storage(const Reg& raw, ir::DType dtype);
   Reg to_storage(const Reg& value, ir::DType dtype);
+  Reg elements(const std::string& base, ir::DType dtype, const Reg& offsets);  // pointers, whatever the type says
   static ir::DType storage_type(ir::DType dtype);
   static Reg zero(ir::DType type, int lanes);
   std::string masked(const char* name, ir::DType type, int lanes, const char* pointers) const;

@@ -18,9 +18,6 @@ using codegen::ScalarNode;
 using ir::DType;
 using Kind = ScalarNode::Kind;
 
-bool is_zero(const ir::Sym& value) { return value.is_constant() && value.constant() == 0; }
-bool is_one(const ir::Sym& value) { return value.is_constant() && value.constant() == 1; }
-
 class KernelEmitter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const Target& target, std::string name)
@@ -35,7 +32,7 @@ class KernelEmitter {
     if (pieces()) result_.units = result_.units * ceildiv(extent(schedule_.vector_axis), schedule_.chunk);
     loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
     code_.line("ret void");
-    result_.unit_work = work();
+    measure_unit();
     result_.text = module();
     return std::move(result_);
   }
@@ -331,7 +328,7 @@ class KernelEmitter {
   Reg place(const Affine& index) {
     Reg sum = symbolic(index.offset);
     for (size_t axis = 0; axis < index.strides.size(); ++axis)
-      if (!is_zero(index.strides[axis])) sum = add(sum, times(index_[axis], symbolic(index.strides[axis])));
+      if (!index.strides[axis].same(0)) sum = add(sum, times(index_[axis], symbolic(index.strides[axis])));
     return sum;
   }
 
@@ -342,7 +339,7 @@ class KernelEmitter {
   Reg places(const Affine& index, int lanes) {
     const Reg first = code_.splat(place(index), lanes);
     const ir::Sym stride = lane_stride(index);
-    if (lanes == 1 || is_zero(stride)) return first;
+    if (lanes == 1 || stride.same(0)) return first;
     const Reg steps = code_.binary("mul nsw", code_.lane_numbers(lanes), code_.splat(symbolic(stride), lanes));
     return code_.binary("add nsw", first, steps);
   }
@@ -352,10 +349,10 @@ class KernelEmitter {
   Reg read(const ScalarNode& node, int lanes, const Reg* mask) {
     const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
     const ir::Sym stride = lane_stride(node.index);
-    if (lanes == 1 || is_zero(stride))
+    if (lanes == 1 || stride.same(0))
       return code_.splat(code_.load(code_.element(base(node.buffer), dtype, place(node.index)), dtype, 1, nullptr),
                          lanes);
-    if (is_one(stride))
+    if (stride.same(1))
       return code_.load(code_.element(base(node.buffer), dtype, place(node.index)), dtype, lanes, mask);
     return code_.gather(base(node.buffer), places(node.index, lanes), dtype, mask);
   }
@@ -363,39 +360,33 @@ class KernelEmitter {
   void write(int buffer, const Affine& index, const Reg& value, const Reg* mask, int lanes) {
     const DType dtype = kernel_.buffers[static_cast<size_t>(buffer)].dtype;
     const Reg typed = code_.splat(value, lanes);
-    if (lanes == 1 || is_one(lane_stride(index)))
+    if (lanes == 1 || lane_stride(index).same(1))
       return code_.store(code_.element(base(buffer), dtype, place(index)), dtype, typed, mask);
-    GL_CHECK(!is_zero(lane_stride(index)), "a store of many lanes into one place");
+    GL_CHECK(!lane_stride(index).same(0), "a store of many lanes into one place");
     code_.scatter(base(buffer), places(index, lanes), dtype, typed, mask);
   }
 
   // --- the module ----------------------------------------------------------------------------------------------------
-  double work() const {
-    ir::Sym elements = pieces() ? ir::Sym(schedule_.chunk) : ir::Sym(1);
-    if (schedule_.shape == Shape::Rows) elements = extent(schedule_.vector_axis);
-    for (const int axis : schedule_.inner) elements = elements * extent(axis);
-    double cost = 1;
+  void measure_unit() {
+    result_.unit_elements = pieces() ? ir::Sym(schedule_.chunk) : ir::Sym(1);
+    if (schedule_.shape == Shape::Rows) result_.unit_elements = extent(schedule_.vector_axis);
+    for (const int axis : schedule_.inner) result_.unit_elements = result_.unit_elements * extent(axis);
+    result_.element_work = 1;
     for (const ScalarNode& node : kernel_.nodes)
-      if (node.kind == Kind::Prim) cost += row(node.prim).cost == codegen::PrimCost::Costly ? 4 : 0.25;
-    return elements.is_constant() ? cost * static_cast<double>(elements.constant()) : 0;
+      if (node.kind == Kind::Prim) result_.element_work += row(node.prim).cost == codegen::PrimCost::Costly ? 4 : 0.25;
   }
 
   std::string module() {
     std::string parameters, loads, arguments;
-    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
-      const std::string n = std::to_string(i);
-      parameters += "ptr noalias %b" + n + ", ";
-      arguments += "ptr %b" + n + ", ";
-      loads +=
-          "  %p" + n + " = getelementptr ptr, ptr %buffers, i64 " + n + "\n  %b" + n + " = load ptr, ptr %p" + n + "\n";
-    }
-    for (size_t i = 0; i < result_.numbers.size(); ++i) {
-      const std::string n = std::to_string(i);
-      parameters += "i64 %n" + n + ", ";
-      arguments += "i64 %n" + n + ", ";
-      loads +=
-          "  %q" + n + " = getelementptr i64, ptr %numbers, i64 " + n + "\n  %n" + n + " = load i64, ptr %q" + n + "\n";
-    }
+    // What the function's tables hold becomes parameters of the function that works.
+    auto pass = [&](const std::string& type, const char* attribute, const char* table, const std::string& name) {
+      parameters += type + attribute + " %" + name + ", ";
+      arguments += type + " %" + name + ", ";
+      loads += "  %p" + name + " = getelementptr " + type + ", ptr " + table + ", i64 " + name.substr(1) + "\n  %" +
+               name + " = load " + type + ", ptr %p" + name + "\n";
+    };
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) pass("ptr", " noalias", "%buffers", "b" + std::to_string(i));
+    for (size_t i = 0; i < result_.numbers.size(); ++i) pass("i64", "", "%numbers", "n" + std::to_string(i));
     const std::string bits = std::to_string(code_.target().vector_bytes * 8);
     return code_.declarations() + "define internal void @work(" + parameters + "i64 %begin, i64 %end) #0 {\nentry:\n" +
            allocas_ + code_.body() + "}\ndefine void @" + result_.name +

@@ -13,7 +13,8 @@ struct KernelCode {
   std::vector<ir::Sym> numbers;      // what `numbers` holds in a call
   std::vector<std::string> imports;  // functions of other libraries
   ir::Sym units;
-  double unit_work = 1;  // about one per element and cheap primitive; 0 when sizes vary
+  ir::Sym unit_elements;    // of a unit
+  double element_work = 1;  // about one per cheap primitive
 };
 
 KernelCode emit_kernel(const codegen::Kernel& kernel, const Schedule& schedule, const Target& target,

@@ -13,8 +13,6 @@ using Kind = ScalarNode::Kind;
 
 constexpr int64_t kElementChunk = 4096;
 
-bool is_constant(const ir::Sym& value, int64_t number) { return value.is_constant() && value.constant() == number; }
-
 template <class Visit>
 void for_each_access(const Kernel& kernel, Visit visit) {
   for (const ScalarNode& node : kernel.nodes)
@@ -24,7 +22,7 @@ void for_each_access(const Kernel& kernel, Visit visit) {
 
 bool varies_reduced(const Kernel& kernel, const Affine& index) {
   for (size_t axis = 0; axis < index.strides.size(); ++axis)
-    if (kernel.axes[axis].reduced && !is_constant(index.strides[axis], 0)) return true;
+    if (kernel.axes[axis].reduced && !index.strides[axis].same(0)) return true;
   return false;
 }
 
@@ -36,9 +34,9 @@ int unit_steps(const Kernel& kernel, int axis) {
   for_each_access(kernel, [&](const Affine& index, int weight) {
     if (reduction && varies_reduced(kernel, index)) weight *= 16;
     const ir::Sym& stride = index.strides[static_cast<size_t>(axis)];
-    if (is_constant(stride, 1))
+    if (stride.same(1))
       score += 2 * weight;
-    else if (!is_constant(stride, 0))
+    else if (!stride.same(0))
       score -= weight;
   });
   return score;
@@ -109,7 +107,7 @@ bool Schedule::is_inner_axis(int axis) const {
 
 bool Schedule::varies(const Affine& index) const {
   for (size_t axis = 0; axis < index.strides.size(); ++axis)
-    if (is_inner_axis(static_cast<int>(axis)) && !is_constant(index.strides[axis], 0)) return true;
+    if (is_inner_axis(static_cast<int>(axis)) && !index.strides[axis].same(0)) return true;
   return false;
 }
 

@@ -17,8 +17,6 @@ namespace {
 
 constexpr int8_t kCuda = 1;
 
-size_t index_of(const ir::Node& node) { return static_cast<size_t>(node.args[0].sym()->constant()); }
-
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
@@ -30,7 +28,7 @@ std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& nod
   std::vector<bool> values;
   for (const ir::Arg& input : *node.args[1].list())
     values.push_back(graph.graph->type(*input.value()).device.type != device_type);
-  values.resize(graph.kernels[index_of(node)].buffers.size(), false);
+  values.resize(graph.kernels[codegen::index_of(node)].buffers.size(), false);
   return values;
 }
 
@@ -57,12 +55,13 @@ class Cuda final : public backend::Backend {
     std::vector<std::shared_ptr<const CompiledKernel>> kernels(parts.kernels.size());
     for (const ir::Node& node : parts.graph->nodes())
       if (is_kernel(node))
-        kernels[index_of(node)] = batch.add(parts.kernels[index_of(node)], by_value(parts, node, device_type_));
+        kernels[codegen::index_of(node)] =
+            batch.add(parts.kernels[codegen::index_of(node)], by_value(parts, node, device_type_));
     batch.compile();
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (!is_kernel(node)) return nullptr;
       ++backend::counters().kernels;
-      return make_kernel_call(node, kernels[index_of(node)]);
+      return make_kernel_call(node, kernels[codegen::index_of(node)]);
     };
     return std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
   }
@@ -108,7 +107,7 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
   target.architecture = architecture;
   for (const ir::Node& node : parts.graph->nodes()) {
     if (node.kind != ir::NodeKind::Call || node.op != codegen::kernel_op()) continue;
-    const codegen::Kernel& kernel = parts.kernels[index_of(node)];
+    const codegen::Kernel& kernel = parts.kernels[codegen::index_of(node)];
     for (const Variant variant : {Variant{true, false}, Variant{false, true}})
       texts.push_back(
           emit_kernel(kernel, schedule_kernel(kernel, target, variant), by_value(parts, node, device_type)).text);

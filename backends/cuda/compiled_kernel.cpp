@@ -9,6 +9,7 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/error.h"
+#include "base/gil.h"
 #include "base/ref.h"
 
 namespace graphlift::cuda {
@@ -16,28 +17,6 @@ namespace {
 
 // Indices below it fit in 32 bits, with room for the threads of a last block.
 constexpr int64_t kNarrowReach = (int64_t{1} << 31) - (int64_t{1} << 22);
-
-class Gil {
- public:
-  Gil() : state_(PyGILState_Ensure()) {}
-  ~Gil() { PyGILState_Release(state_); }
-  Gil(const Gil&) = delete;
-  Gil& operator=(const Gil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-
-class WithoutGil {
- public:
-  WithoutGil() : state_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(state_); }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
 
 std::string key_text(const Compilation& compilation) {
   return nvrtc_version() + " sm_" + std::to_string(compilation.architecture) + "\n" + compilation.text;
@@ -114,7 +93,7 @@ const LoadedKernel& CompiledKernel::variant(const Variant& variant) const {
   auto& place = loaded_[index(variant)];
   if (const LoadedKernel* found = place.load(std::memory_order_acquire)) return *found;
   // The GIL before the lock, in all threads.
-  const Gil held;
+  const WithGil held;
   std::vector<Compilation> compilations;
   KernelSource source = emit(variant);
   compilations.push_back({source.text, target_.architecture, {}, {}});

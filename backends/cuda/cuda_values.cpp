@@ -16,11 +16,7 @@ using codegen::ScalarNode;
 using ir::Sym;
 using Kind = ScalarNode::Kind;
 
-constexpr int kKeptRegisters = 64;
-
 std::string str(int64_t value) { return std::to_string(value); }
-bool is_constant(const Sym& value, int64_t number) { return value.is_constant() && value.constant() == number; }
-
 }  // namespace
 
 ValueWriter::ValueWriter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
@@ -98,7 +94,7 @@ void ValueWriter::find_kept() {
   int left = kKeptRegisters / std::max(1, schedule_.steps * schedule_.lanes);
   for (const bool loads : {true, false}) {
     for (const auto& [i, count] : uses) {
-      const bool load = node(i).kind == Kind::Load && !is_constant(lane_stride(node(i).index), 0);
+      const bool load = node(i).kind == Kind::Load && !lane_stride(node(i).index).same(0);
       const bool dear = node(i).kind == Kind::Prim && codegen::row(node(i).prim).cost == codegen::PrimCost::Costly;
       if (count < 2 || (loads ? !load : !dear)) continue;
       const int registers = std::max(1, ir::bytes(node(i).type) / 4);
@@ -140,11 +136,11 @@ void ValueWriter::indices(const std::string& linear, const std::vector<int>& axe
 std::string ValueWriter::affine(const Affine& index) {
   std::string sum;
   auto add = [&](const std::string& term) { sum += (sum.empty() ? "" : " + ") + term; };
-  if (!is_constant(index.offset, 0)) add("(idx)" + number(index.offset));
+  if (!index.offset.same(0)) add("(idx)" + number(index.offset));
   for (size_t axis = 0; axis < index.strides.size(); ++axis) {
-    if (is_constant(index.strides[axis], 0)) continue;
+    if (index.strides[axis].same(0)) continue;
     const std::string a = "a" + str(static_cast<int64_t>(axis));
-    add(is_constant(index.strides[axis], 1) ? a : a + " * " + number(index.strides[axis]));
+    add(index.strides[axis].same(1) ? a : a + " * " + number(index.strides[axis]));
   }
   return sum.empty() ? "0" : sum;
 }
@@ -182,7 +178,7 @@ void ValueWriter::load(int i, int lanes) {
     if (lanes == 1) return line(to + "[s] = gl_up(" + buffer + "[" + at + "]);");
     return load_lanes(i, "(" + to + " + s * " + str(lanes) + ")", at, lanes);
   }
-  if (lanes == 1 || value || is_constant(lane_stride(of.index), 0)) {
+  if (lanes == 1 || value || lane_stride(of.index).same(0)) {
     uniform_.insert(i);
     return line("const " + type + " " + name(i) + " = gl_up(" + buffer + (value ? "" : "[" + at + "]") + ");");
   }
@@ -198,7 +194,7 @@ void ValueWriter::load_lanes(int i, const std::string& to, const std::string& fr
   if (vector && !schedule_.ragged) return line(whole);
   if (vector) either(whole);
   const Sym stride = lane_stride(of.index);
-  const std::string step = is_constant(stride, 1) ? " + j" : " + j * " + number(stride);
+  const std::string step = stride.same(1) ? " + j" : " + j * " + number(stride);
   const std::string element = "gl_up(" + buffer + "[" + from + step + "])";
   line("#pragma unroll");
   line("for (int j = 0; j < " + all + "; ++j) " + to + "[j] = " +
@@ -219,7 +215,7 @@ std::string ValueWriter::expression(int i, int lanes) {
     return primitive_text(codegen::Prim::Cast, {number(of.integer)}, ir::DType::int64, of.type);
   if (of.kind == Kind::Index) {
     const Sym stride = lanes > 1 ? lane_stride(of.index) : Sym(0);
-    const std::string step = is_constant(stride, 0) ? "" : " + j * " + number(stride);
+    const std::string step = stride.same(0) ? "" : " + j * " + number(stride);
     return "(long long)(" + affine(of.index) + step + ")";
   }
   std::vector<std::string> args;
@@ -256,7 +252,7 @@ void ValueWriter::store(size_t i, int lanes) {
   if (schedule_.vector_store[i] && !schedule_.ragged) return line(whole);
   if (schedule_.vector_store[i]) either(whole);
   const Sym stride = lane_stride(to.index);
-  const std::string step = is_constant(stride, 1) ? " + j" : " + j * " + number(stride);
+  const std::string step = stride.same(1) ? " + j" : " + j * " + number(stride);
   line("#pragma unroll");
   line("for (int j = 0; j < " + all + "; ++j) " + (schedule_.ragged ? "if (j < count) " : "") + buffer + "[" + at +
        step + "] = " + down + value + "[j]);");
@@ -299,7 +295,7 @@ void ValueWriter::row_load(int i, int lanes) {
   const bool guarded = schedule_.reduces() && !by_value_[static_cast<size_t>(of.buffer)];
   if (!guarded) return load(i, lanes);
   const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + str(of.buffer);
-  if (lanes == 1 || is_constant(lane_stride(of.index), 0)) {
+  if (lanes == 1 || lane_stride(of.index).same(0)) {
     uniform_.insert(i);
     return line("const " + type + " " + name(i) + " = active ? gl_up(" + buffer + "[" + at + "]) : (" + type + ")0;");
   }

@@ -19,16 +19,12 @@ constexpr int kMostThreads = 1024;
 // Vector accesses of a thread along a row, before more threads share it.
 constexpr int kStepsPerThread = 4;
 constexpr int kMostSteps = 16;
-// 32-bit registers of a thread that may hold element values from phase to phase.
-constexpr int kKeptRegisters = 64;
 // Blocks of 256 threads that a processor has at once: loads in flight are what fills the memory's bandwidth.
 constexpr int kBlocksPerProcessor = 8;
 // Elements that are worth a block of their own.
 constexpr int64_t kSplitElements = 8192;
 
-bool is_constant(const Sym& value, int64_t number) { return value.is_constant() && value.constant() == number; }
-
-bool is_multiple(const Sym& value, int64_t of) { return is_constant(mod(value, of), 0); }
+bool is_multiple(const Sym& value, int64_t of) { return mod(value, of).same(0); }
 
 int64_t next_power(int64_t value) {
   int64_t power = 1;
@@ -101,9 +97,9 @@ class Scheduler {
       const Sym& stride = index.strides[static_cast<size_t>(candidate)];
       if (reduces() && varies(kernel_, index)) weight *= 16;
       weight *= ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
-      if (is_constant(stride, 1))
+      if (stride.same(1))
         score += 2 * weight;
-      else if (!is_constant(stride, 0))
+      else if (!stride.same(0))
         score -= weight;
     });
     return score;
@@ -148,10 +144,10 @@ class Scheduler {
     for_each_access(kernel_, [&](int buffer, const Affine& index, int) {
       const int bytes = ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
       const Sym& stride = index.strides[static_cast<size_t>(vector)];
-      if (is_constant(stride, 0)) return;
+      if (stride.same(0)) return;
       all += bytes;
       for (size_t i = 0; i < along.size(); ++i)
-        if (!is_constant(stride, 1) && is_constant(index.strides[i], 1)) along[i] += bytes;
+        if (!stride.same(1) && index.strides[i].same(1)) along[i] += bytes;
     });
     const auto most = std::max_element(along.begin(), along.end()) - along.begin();
     if (4 * along[static_cast<size_t>(most)] < all || along[static_cast<size_t>(most)] == 0) return;
@@ -165,7 +161,7 @@ class Scheduler {
     if (!is_multiple(index.offset, lanes)) return false;
     for (int i = 0; i < static_cast<int>(index.strides.size()); ++i) {
       const Sym& stride = index.strides[static_cast<size_t>(i)];
-      if (i == made_.vector_axis ? !is_constant(stride, 1) : !is_multiple(stride, lanes)) return false;
+      if (i == made_.vector_axis ? !stride.same(1) : !is_multiple(stride, lanes)) return false;
     }
     return true;
   }
@@ -174,7 +170,7 @@ class Scheduler {
   bool pays(int lanes) const {
     int64_t whole = 0, scattered = 0;
     for_each_access(kernel_, [&](int buffer, const Affine& index, int) {
-      if (is_constant(index.strides[static_cast<size_t>(made_.vector_axis)], 0)) return;
+      if (index.strides[static_cast<size_t>(made_.vector_axis)].same(0)) return;
       const int bytes = ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
       (is_vector(index, lanes) ? whole : scattered) += bytes;
     });
@@ -185,7 +181,7 @@ class Scheduler {
     int narrowest = kVectorBytes;
     if (made_.vector_axis >= 0) {
       for_each_access(kernel_, [&](int buffer, const Affine& index, int) {
-        if (is_constant(index.strides[static_cast<size_t>(made_.vector_axis)], 1))
+        if (index.strides[static_cast<size_t>(made_.vector_axis)].same(1))
           narrowest = std::min(narrowest, ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype));
       });
       const Sym& extent = axis(made_.vector_axis).extent;
@@ -282,7 +278,7 @@ class Scheduler {
 
 bool varies(const Kernel& kernel, const Affine& index) {
   for (size_t axis = 0; axis < index.strides.size(); ++axis)
-    if (kernel.axes[axis].reduced && !is_constant(index.strides[axis], 0)) return true;
+    if (kernel.axes[axis].reduced && !index.strides[axis].same(0)) return true;
   return false;
 }
 

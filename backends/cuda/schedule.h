@@ -6,6 +6,9 @@
 
 namespace graphlift::cuda {
 
+// 32-bit registers of a thread that may hold element values from phase to phase.
+inline constexpr int kKeptRegisters = 64;
+
 // What a schedule depends on besides the kernel.
 struct Target {
   int architecture = 90;  // compute capability, 10 * major + minor

@@ -83,14 +83,6 @@ Ref describe(const ir::Node& node) {
                                at.file.c_str(), at.line, at.function.c_str()));
 }
 
-void count(const ir::Arg& arg, size_t* most) {
-  std::vector<ir::SymbolId> symbols;
-  if (const ir::Sym* sym = arg.sym()) sym->collect(&symbols);
-  for (ir::SymbolId id : symbols) *most = std::max(*most, static_cast<size_t>(id) + 1);
-  if (const ir::ArgList* list = arg.list())
-    for (const ir::Arg& item : *list) count(item, most);
-}
-
 }  // namespace
 
 Ref describe(const ir::Graph& graph) {
@@ -98,13 +90,6 @@ Ref describe(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes())
     if (PyList_Append(nodes.get(), describe(node).get()) < 0) throw python_error();
   return checked(Py_BuildValue("(OO)", nodes.get(), list_of(graph.outputs()).get()));
-}
-
-size_t symbol_count(const ir::Graph& graph) {
-  size_t most = 0;
-  for (const ir::Node& node : graph.nodes())
-    for (const ir::Arg& arg : node.args) count(arg, &most);
-  return most;
 }
 
 }  // namespace graphlift::foreign

@@ -12,7 +12,5 @@ namespace graphlift::foreign {
 // devices, layouts and memory formats, lists, ("value", id, output) and ("symbolic", "s0*4 + 1"). Throws python_error.
 // Needs the GIL.
 Ref describe(const ir::Graph& graph);
-// One more than the highest symbol in an argument.
-size_t symbol_count(const ir::Graph& graph);
 
 }  // namespace graphlift::foreign

@@ -10,21 +10,11 @@
 #include <vector>
 
 #include "backends/foreign/describe.h"
+#include "base/gil.h"
 #include "cpython/hook.h"
 
 namespace graphlift::foreign {
 namespace {
-
-class WithGil {
- public:
-  WithGil() : state_(PyGILState_Ensure()) {}
-  ~WithGil() { PyGILState_Release(state_); }
-  WithGil(const WithGil&) = delete;
-  WithGil& operator=(const WithGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 // An object that is dropped with the GIL, wherever its owner dies.
 class Held {
@@ -123,7 +113,7 @@ class Foreign final : public backend::Backend {
     const Ref module = checked(PyImport_ImportModule("graphlift.foreign"));
     Ref program =
         checked(PyObject_CallMethod(module.get(), "Program", "OOO", compile_.get(), description.get(), tensors.get()));
-    return std::make_unique<ForeignGraph>(std::move(program), graph.inputs().size(), symbol_count(graph),
+    return std::make_unique<ForeignGraph>(std::move(program), graph.inputs().size(), ir::symbol_count(graph),
                                           graph.outputs().size());
   }
 

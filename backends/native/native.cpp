@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace graphlift::native {
 namespace {
@@ -27,7 +28,10 @@ class Native final : public backend::Backend {
                                                   const std::vector<at::Tensor>& constants) const override {
     for (const char* name : kBackends) {
       const auto found = backend::find_backend(name);
-      if (found && supports_all(*found, graph)) return found->compile(graph, constants);
+      if (!found || !supports_all(*found, graph)) continue;
+      if (found->name() == kBackends[std::size(kBackends) - 1])
+        log(Artifact::PerfHints, "no kernels are made for a graph of devices that no native backend takes together");
+      return found->compile(graph, constants);
     }
     throw InternalError("no backend takes this graph");
   }

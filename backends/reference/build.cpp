@@ -13,12 +13,6 @@ using torch_layer::find_operator;
 using torch_layer::is_constant;
 using torch_layer::to_ivalue;
 
-struct ValueHash {
-  size_t operator()(const ir::ValueRef& value) const {
-    return std::hash<const void*>()(value.node) * 31 + static_cast<size_t>(value.index);
-  }
-};
-
 const ir::Op& constant_op() {
   static const ir::Op op("graphlift::constant");
   return op;
@@ -26,34 +20,11 @@ const ir::Op& constant_op() {
 
 }  // namespace
 
-// The highest symbol in an argument, plus one.
-static void count_symbols(const ir::Arg& arg, size_t* count) {
-  if (const ir::Sym* sym = arg.sym()) {
-    std::vector<ir::SymbolId> symbols;
-    sym->collect(&symbols);
-    for (ir::SymbolId id : symbols) *count = std::max(*count, static_cast<size_t>(id) + 1);
-  } else if (const ir::ArgList* list = arg.list()) {
-    for (const ir::Arg& item : *list) count_symbols(item, count);
-  }
-}
-
 class Builder {
  public:
   Builder(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
           Program* program)
       : graph_(graph), constants_(constants), native_(native), program_(*program) {}
-
-  void count_all_symbols(const ir::Graph& graph) {
-    for (const ir::Node& node : graph.nodes()) {
-      for (const ir::Arg& arg : node.args) count_symbols(arg, &program_.symbol_count_);
-      for (const auto& type : node.outputs) {
-        if (!type) continue;
-        count_symbols(type->offset, &program_.symbol_count_);
-        for (const ir::Dims* dims : {&type->sizes, &type->strides})
-          for (const ir::Sym& size : *dims) count_symbols(size, &program_.symbol_count_);
-      }
-    }
-  }
 
   void build() {
     find_last_uses();
@@ -120,7 +91,6 @@ class Builder {
     if (const ir::ValueRef* value = arg.value()) return {Operand::Kind::Slot, slot(*value)};
     ComputedArg computed{arg, type};
     ir::for_each_value(computed.arg, [&](ir::ValueRef& value) { value = {nullptr, slot(value)}; });
-    count_symbols(arg, &program_.symbol_count_);
     program_.computed_.push_back(std::move(computed));
     return {Operand::Kind::Computed, static_cast<int32_t>(program_.computed_.size() - 1)};
   }
@@ -218,20 +188,18 @@ class Builder {
   const std::vector<at::Tensor>& constants_;
   const NativeFactory native_;
   Program& program_;
-  std::unordered_map<ir::ValueRef, const ir::Node*, ValueHash> last_;
-  std::unordered_map<ir::ValueRef, int32_t, ValueHash> slots_;
+  std::unordered_map<ir::ValueRef, const ir::Node*, ir::ValueHash> last_;
+  std::unordered_map<ir::ValueRef, int32_t, ir::ValueHash> slots_;
   std::vector<int32_t> free_;
 };
 
-Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants) {
-  Builder(graph, constants, {}, this).build();
-}
+Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants)
+    : Program(graph, constants, {}, graph) {}
 
 Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
-                 const ir::Graph& original) {
-  Builder builder(graph, constants, native, this);
-  builder.count_all_symbols(original);
-  builder.build();
+                 const ir::Graph& original)
+    : symbol_count_(ir::symbol_count(original)) {
+  Builder(graph, constants, native, this).build();
 }
 
 }  // namespace graphlift::reference

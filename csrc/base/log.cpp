@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/gil.h"
 #include "base/ref.h"
 #include "base/text.h"
 
@@ -84,7 +85,7 @@ void write_to_stderr(std::string_view name, const std::string& text) {
 // False: there is no emitter, or it failed (its error was reported).
 bool emit_to_python(std::string_view name, const std::string& text) {
   if (!Py_IsInitialized()) return false;
-  const PyGILState_STATE state = PyGILState_Ensure();
+  WithGil gil;
   bool emitted = false;
   if (emitter) {
     SavedError pending;
@@ -96,7 +97,6 @@ bool emit_to_python(std::string_view name, const std::string& text) {
     if (!done) PyErr_WriteUnraisable(emit.get());
     emitted = static_cast<bool>(done);
   }
-  PyGILState_Release(state);
   return emitted;
 }
 

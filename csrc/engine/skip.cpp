@@ -29,14 +29,14 @@ constexpr std::string_view kTorchCode[] = {"nn/modules/", "nn/functional.py", "n
 constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/_functions.py",
                                                 "optim/lr_scheduler.py"};
 
-bool decide(const std::string& file) {
+bool is_machinery(std::string_view file) {
   static const std::string torch = folder_of("torch");
   static const std::string ours = folder_of("graphlift");
   static const std::string library = folder_of("contextlib");
   if (file.empty() || file[0] == '<') return starts_with(file, "<frozen");
   if (starts_with(file, ours)) return true;
   if (starts_with(file, torch)) {
-    const std::string_view rest = std::string_view(file).substr(torch.size());
+    const std::string_view rest = file.substr(torch.size());
     for (std::string_view part : kTorchMachinery)
       if (starts_with(rest, part)) return true;
     for (std::string_view part : kTorchCode)
@@ -44,13 +44,15 @@ bool decide(const std::string& file) {
     return true;
   }
   if (!starts_with(file, library)) return false;
-  return file.find("/site-packages/") == std::string::npos && file.find("/dist-packages/") == std::string::npos;
+  return file.find("/site-packages/") == file.npos && file.find("/dist-packages/") == file.npos;
 }
 
-}  // namespace
+bool is_import_file(std::string_view file) { return starts_with(file, "<frozen importlib"); }
 
-bool is_skipped(PyCodeObject* code) {
-  static std::unordered_map<PyObject*, bool> by_file;  // by the filename object, which is kept
+// What is true of a file, asked once: by the filename object, which is kept.
+template <bool (*decide)(std::string_view)>
+bool of_file(PyCodeObject* code) {
+  static std::unordered_map<PyObject*, bool> by_file;
   PyObject* name = code->co_filename;
   auto found = by_file.find(name);
   if (found != by_file.end()) return found->second;
@@ -59,15 +61,11 @@ bool is_skipped(PyCodeObject* code) {
   return by_file[Py_NewRef(name)] = decide(text ? text : "");
 }
 
-bool is_import_machinery(PyCodeObject* code) {
-  static std::unordered_map<PyObject*, bool> by_file;  // by the filename object, which is kept
-  PyObject* name = code->co_filename;
-  auto found = by_file.find(name);
-  if (found != by_file.end()) return found->second;
-  const char* text = PyUnicode_AsUTF8(name);
-  if (!text) PyErr_Clear();
-  return by_file[Py_NewRef(name)] = text && starts_with(text, "<frozen importlib");
-}
+}  // namespace
+
+bool is_skipped(PyCodeObject* code) { return of_file<is_machinery>(code); }
+
+bool is_import_machinery(PyCodeObject* code) { return of_file<is_import_file>(code); }
 
 bool is_disabled(PyObject* function) {
   PyObject* dict = PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_dict : nullptr;

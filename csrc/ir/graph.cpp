@@ -96,11 +96,49 @@ std::unique_ptr<Graph> Graph::clone() const {
   return copy;
 }
 
-const TensorType& Graph::type(ValueRef value) const {
+const TensorType& Graph::type(ValueRef value) const { return type_of(value); }
+
+const TensorType& type_of(ValueRef value) {
   bool typed = value.node && value.index >= 0 && static_cast<size_t>(value.index) < value.node->outputs.size() &&
                value.node->outputs[value.index];
   GL_CHECK(typed, "the type of a value without a type was asked");
   return *value.node->outputs[value.index];
+}
+
+bool is_number(const Arg& arg, int64_t number) { return same(arg, number) || same(arg, static_cast<double>(number)); }
+
+namespace {
+
+void count(const Sym& sym, size_t* symbols) {
+  std::vector<SymbolId> named;
+  sym.collect(&named);
+  for (const SymbolId id : named) *symbols = std::max(*symbols, static_cast<size_t>(id) + 1);
+}
+
+void count(const Arg& arg, size_t* symbols) {
+  if (const Sym* sym = arg.sym()) count(*sym, symbols);
+  if (const ArgList* list = arg.list())
+    for (const Arg& item : *list) count(item, symbols);
+}
+
+}  // namespace
+
+size_t symbol_count(const TensorType& type) {
+  size_t symbols = 0;
+  for (const Sym& size : type.sizes) count(size, &symbols);
+  for (const Sym& stride : type.strides) count(stride, &symbols);
+  count(type.offset, &symbols);
+  return symbols;
+}
+
+size_t symbol_count(const Graph& graph) {
+  size_t symbols = 0;
+  for (const Node& node : graph.nodes()) {
+    for (const Arg& arg : node.args) count(arg, &symbols);
+    for (const auto& type : node.outputs)
+      if (type) symbols = std::max(symbols, symbol_count(*type));
+  }
+  return symbols;
 }
 
 namespace {

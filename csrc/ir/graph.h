@@ -29,6 +29,12 @@ struct ValueRef {
   bool operator==(const ValueRef&) const = default;
 };
 
+struct ValueHash {
+  size_t operator()(const ValueRef& value) const {
+    return std::hash<const void*>()(value.node) * 31 + static_cast<size_t>(value.index);
+  }
+};
+
 struct Arg;
 using ArgList = std::vector<Arg>;
 
@@ -128,6 +134,14 @@ class Graph {
 
   Node* insert(std::list<Node>::iterator before, Node node);
 };
+
+// The type of a value that has one.
+const TensorType& type_of(ValueRef value);
+// An int or a float that is `number`.
+bool is_number(const Arg& arg, int64_t number);
+// One more than the highest symbol in arguments and types.
+size_t symbol_count(const Graph& graph);
+size_t symbol_count(const TensorType& type);
 
 // The same value or the same constant. NaN equals NaN; a double never equals an int.
 bool same(const Arg& a, const Arg& b);

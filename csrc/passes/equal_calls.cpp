@@ -16,7 +16,7 @@ struct HashArg {
   template <class T>
   size_t operator()(const T& value) const {
     if constexpr (std::is_same_v<T, ir::ValueRef>)
-      return ValueHash()(value);
+      return ir::ValueHash()(value);
     else if constexpr (std::is_same_v<T, ir::Sym>)
       return value.is_constant() ? std::hash<int64_t>()(value.constant()) : std::hash<std::string>()(value.str());
     else if constexpr (std::is_same_v<T, double>)

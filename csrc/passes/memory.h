@@ -9,14 +9,8 @@
 
 namespace graphlift::passes {
 
-struct ValueHash {
-  size_t operator()(const ir::ValueRef& value) const {
-    return std::hash<const void*>()(value.node) * 31 + static_cast<size_t>(value.index);
-  }
-};
-
-using ValueSet = std::unordered_set<ir::ValueRef, ValueHash>;
-using ValueMap = std::unordered_map<ir::ValueRef, ir::ValueRef, ValueHash>;
+using ValueSet = std::unordered_set<ir::ValueRef, ir::ValueHash>;
+using ValueMap = std::unordered_map<ir::ValueRef, ir::ValueRef, ir::ValueHash>;
 
 class Memory {
  public:

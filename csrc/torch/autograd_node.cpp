@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/python_cpp_function.h>
 
 #include "base/error.h"
+#include "base/gil.h"
 #include "passes/pass.h"
 #include "torch/executable_prune.h"
 
@@ -21,18 +22,6 @@ constexpr const char* kNoDoubleBackward =
 int64_t value_of(const ir::Sym& sym, std::span<const int64_t> symbols) {
   return sym.is_constant() ? sym.constant() : sym.eval(symbols);
 }
-
-// The engine runs nodes without the GIL; a backend may run Python while it compiles.
-class WithGil {
- public:
-  WithGil() : state_(PyGILState_Ensure()) {}
-  ~WithGil() { PyGILState_Release(state_); }
-  WithGil(const WithGil&) = delete;
-  WithGil& operator=(const WithGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 // Gradients of gradients: first order results are there to use, and an attempt to go through them says what to do. The
 // node keeps the edges of the real one, so that the engine does not leave it out as leading nowhere.

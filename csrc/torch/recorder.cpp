@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/gil.h"
 #include "torch/convert.h"
 #include "torch/sym_node.h"
 
@@ -20,17 +21,6 @@ namespace graphlift::torch_layer {
 namespace {
 
 using c10::IValue;
-
-class GilHeld {
- public:
-  GilHeld() : state_(PyGILState_Ensure()) {}
-  ~GilHeld() { PyGILState_Release(state_); }
-  GilHeld(const GilHeld&) = delete;
-  GilHeld& operator=(const GilHeld&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
 
 uint64_t next_serial() {
   static std::atomic<uint64_t> last{0};
@@ -42,7 +32,7 @@ uint64_t next_serial() {
 constexpr int64_t kHidesSymInt = 7777777;
 
 std::optional<ir::Arg> hidden_number(const at::Tensor& tensor) {
-  GilHeld gil;
+  WithGil gil;
   Ref object = Ref::steal(THPVariable_Wrap(tensor));
   if (!object || !PyObject_HasAttrString(object.get(), "_wrapped_number")) return std::nullopt;
   Ref number = Ref::steal(PyObject_GetAttrString(object.get(), "_wrapped_number"));
@@ -134,7 +124,7 @@ void Recorder::decompose(const c10::OperatorHandle& handle, torch::jit::Stack& s
 }
 
 void Recorder::break_now(const char* kind, const std::string& detail) {
-  GilHeld gil;
+  WithGil gil;
   on_break_(kind, detail);
   GL_CHECK(PyErr_Occurred(), "a graph break sets a Python error");
   python_error error;
@@ -209,7 +199,7 @@ at::Tensor Recorder::new_tensor(const ir::TensorType& type, ir::ValueRef value) 
 ir::Node* Recorder::add_call(ir::Op op, ir::ArgList args, Types types) {
   ir::SourceLine line;
   if (where_) {
-    GilHeld gil;
+    WithGil gil;
     line = where_();
   }
   ir::Node* node = graph_->add_call(op, std::move(args), std::move(types), std::move(line));

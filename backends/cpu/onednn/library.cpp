@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/gil.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -41,7 +42,7 @@ std::string python_string(const char* module_name, const char* attribute) {
 std::vector<std::string> places() {
   std::vector<std::string> out;
   if (Py_IsInitialized()) {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    WithGil gil;
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     for (const auto& [module, attribute] :
@@ -50,7 +51,6 @@ std::vector<std::string> places() {
       if (!prefix.empty()) out.push_back(cat(prefix, "/lib/", kFile));
     }
     PyErr_Restore(type, value, traceback);
-    PyGILState_Release(state);
   }
   out.push_back(kFile);
   return out;

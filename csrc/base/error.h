@@ -14,6 +14,12 @@ class InternalError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The program has been changed by then, so that no run in eager can follow.
+class LateInternalError : public InternalError {
+ public:
+  using InternalError::InternalError;
+};
+
 [[noreturn]] void internal_error(const char* file, int line, const std::string& message);
 
 }  // namespace graphlift

@@ -1,6 +1,7 @@
 // Owns: see compile.h.
 #include "engine/compile.h"
 
+#include "base/log.h"
 #include "cpython/hook.h"
 
 namespace graphlift::engine {
@@ -28,6 +29,8 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
     if (!region->returns) region->kind = Region::Kind::Plain;
     return region;
   }
+  if (config.mode != "default")
+    log(Artifact::PerfHints, [&] { return "mode \"" + config.mode + "\" does what \"default\" does, so far"; });
   region->outputs = captured.traced->outputs.size();
   region->executable = torch_layer::make_executable(std::move(*captured.traced), {config.backend, config.recompute});
   ++counters().graphs;

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <unordered_set>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -207,9 +206,7 @@ bool report_internal_error(PyCodeObject* code, const std::string& words) {
     PyErr_SetString(class_named("InternalError"), message.c_str());
     return false;
   }
-  static std::unordered_set<PyCodeObject*> told;
-  if (told.insert(code).second)
-    warn(message + ". The call runs in eager; please report this with the code that shows it.");
+  warn(message + ". The call runs in eager; please report this with the code that shows it.");
   return true;
 }
 

@@ -16,7 +16,8 @@ void report_break(PyCodeObject* code, const Region& region);
 std::map<std::string, uint64_t>& break_counts();  // by sentence, since the last reset
 void report_recompile(PyCodeObject* code, int unit, const std::vector<std::string>& reasons);
 void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason);
-// An internal error: raised under GRAPHLIFT_STRICT=1 (false: a Python error is set), else one warning a code object.
+// An internal error: raised under GRAPHLIFT_STRICT=1 (false: a Python error is set), else a warning, once: callers give
+// the code up.
 bool report_internal_error(PyCodeObject* code, const std::string& words);
 bool strict();
 void raise_graph_break(const std::string& words);

@@ -52,12 +52,12 @@ PyObject* leave_with_error(cpython::Frame frame, int unit) {
 
 bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == unit; }
 
-// An internal error of a region that runs is raised: what the region began can't be taken back.
+// What the region began can't be taken back: a late internal error is raised. Of others callers go on in eager.
 bool run_executable(const Region& region, PyObject* const* fetched, const int64_t* symbols, PyObject** tensors) {
   cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
   try {
     return !region.executable || region.executable->run(fetched, symbols, tensors);
-  } catch (const InternalError& error) {
+  } catch (const LateInternalError& error) {
     raise_internal_error(error.what());
     return false;
   }
@@ -187,7 +187,6 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
     eval::Outcome outcome{eval::Exit::Stopped, Ref(), unit};
     if (region->kind == Region::Kind::Graph) {
       Exit exit;
-      // Nothing of the program has changed when a region fails for a reason of ours: it computes first, then writes.
       try {
         if (!run_region(*region, found.fetched->data(), found.symbols->data(), &exit)) {
           return leave_with_error(frame, unit);

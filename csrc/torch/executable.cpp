@@ -8,6 +8,7 @@
 
 #include "autograd/partition.h"
 #include "base/error.h"
+#include "ops/traits.h"
 #include "passes/pass.h"
 #include "torch/executable_alias.h"
 
@@ -53,18 +54,6 @@ std::unique_ptr<ir::Graph> without_gradients(const ir::Graph& joint, size_t prim
   return graph;
 }
 
-void collect_symbols(const ir::Arg& arg, std::vector<ir::SymbolId>* out) {
-  if (const ir::Sym* sym = arg.sym()) sym->collect(out);
-  if (const ir::ArgList* list = arg.list())
-    for (const ir::Arg& item : *list) collect_symbols(item, out);
-}
-
-void collect_symbols(const ir::TensorType& type, std::vector<ir::SymbolId>* out) {
-  for (const ir::Sym& size : type.sizes) size.collect(out);
-  for (const ir::Sym& stride : type.strides) stride.collect(out);
-  type.offset.collect(out);
-}
-
 }  // namespace
 
 RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
@@ -73,7 +62,8 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
   tangents_.resize(static_cast<size_t>(traced.tangents));
   gradient_inputs_.assign(static_cast<size_t>(traced.gradients), -1);
   index_gradients();
-  count_symbols(*traced.joint);
+  symbol_count_ = ir::symbol_count(*traced.joint);
+  for (const OutputPlan& plan : outputs_) symbol_count_ = std::max(symbol_count_, ir::symbol_count(plan.type));
 
   std::vector<at::Tensor> constants = unwrap_constants(traced.constants);
   const int values = static_cast<int>(slots_);
@@ -95,6 +85,8 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
   }
   passes::run_passes(forward_graph_.get());
   slots_ = forward_graph_->outputs().size();
+  for (const ir::Node& node : forward_graph_->nodes())
+    acts_outside_ |= node.kind == ir::NodeKind::Call && ops::traits(node.op).effect == ops::Effect::Write;
   find_copies();
   if (traced.tangents > 0) {
     plan_saved(saved);
@@ -194,17 +186,6 @@ void RegionExecutable::find_version(const std::vector<int>& plan_of_slot, SavedF
   for (size_t slot = 0; slot < plan_of_slot.size() && from->version_of_plan < 0; ++slot)
     if (const ir::ValueRef* value = values[slot].value(); value && memory_owner(*value) == owner)
       from->version_of_plan = plan_of_slot[slot];
-}
-
-void RegionExecutable::count_symbols(const ir::Graph& joint) {
-  std::vector<ir::SymbolId> symbols;
-  for (const ir::Node& node : joint.nodes()) {
-    for (const ir::Arg& arg : node.args) collect_symbols(arg, &symbols);
-    for (const auto& type : node.outputs)
-      if (type) collect_symbols(*type, &symbols);
-  }
-  for (const OutputPlan& plan : outputs_) collect_symbols(plan.type, &symbols);
-  for (ir::SymbolId id : symbols) symbol_count_ = std::max(symbol_count_, static_cast<size_t>(id) + 1);
 }
 
 size_t RegionExecutable::forward_calls() const {

@@ -68,7 +68,6 @@ class RegionExecutable final : public Executable {
   void find_copies();
   void plan_saved(const std::vector<std::pair<int, int>>& saved);
   void find_version(const std::vector<int>& plan_of_slot, SavedFrom* from) const;
-  void count_symbols(const ir::Graph& joint);
 
   void compute(Call& call) const;
   void attach_node(Call& call) const;
@@ -86,6 +85,7 @@ class RegionExecutable final : public Executable {
   std::vector<int> gradient_inputs_;  // primal per gradient
   size_t slots_ = 0;                  // outputs of the forward graph
   size_t symbol_count_ = 0;
+  bool acts_outside_ = false;  // some call writes in place or acts on the world: the graph must not run twice
   std::unique_ptr<ir::Graph> forward_graph_;
   std::unique_ptr<backend::CompiledGraph> forward_;
   std::shared_ptr<const BackwardProgram> backward_;

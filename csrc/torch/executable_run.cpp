@@ -6,22 +6,11 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "base/error.h"
+#include "base/gil.h"
 #include "torch/executable.h"
 
 namespace graphlift::torch_layer {
 namespace {
-
-// Other Python threads run while the graph does, as they do during torch's own operators.
-class ReleaseGil {
- public:
-  ReleaseGil() : state_(PyEval_SaveThread()) {}
-  ~ReleaseGil() { PyEval_RestoreThread(state_); }
-  ReleaseGil(const ReleaseGil&) = delete;
-  ReleaseGil& operator=(const ReleaseGil&) = delete;
-
- private:
-  PyThreadState* state_;
-};
 
 void share_version(const at::Tensor& view, const at::Tensor& base) {
   if (view.is_inference() || base.is_inference()) return;
@@ -43,11 +32,13 @@ struct RegionExecutable::Call {
 
 bool RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const {
   std::fill_n(outputs, outputs_.size(), nullptr);
+  bool late = acts_outside_;
   try {
     torch::PyWarningHandler warnings;
     try {
       Call call{inputs, {symbols, symbol_count_}};
       compute(call);
+      late = true;
       if (backward_) attach_node(call);
       write_back(call);
       deliver(call, outputs);
@@ -56,8 +47,9 @@ bool RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyOb
       warnings.set_in_exception();
       throw;
     }
-  } catch (const InternalError&) {
+  } catch (const InternalError& error) {
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
+    if (late) throw LateInternalError(error.what());
     throw;
   } catch (const std::exception&) {
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
@@ -71,7 +63,7 @@ void RegionExecutable::compute(Call& call) const {
   for (size_t i = 0; i < inputs_.size(); ++i) inputs.push_back(call.input(static_cast<int>(i)));
   call.values.resize(slots_);
   {
-    ReleaseGil release;
+    WithoutGil release;
     BelowAutograd below;
     forward_->run(inputs.data(), call.symbols.data(), call.values.data());
     for (int slot : copies_) call.values[static_cast<size_t>(slot)] = call.values[static_cast<size_t>(slot)].clone();

@@ -4,11 +4,12 @@ from typing import Any
 
 from . import _C
 
+# Accepted so that programs run unchanged; `perf_hints` says that the last three do what the first does.
 MODES = {
     "default": "balanced",
-    "reduce-overhead": "least work per call",
-    "max-autotune": "measures candidates while compiling",
-    "max-autotune-no-cudagraphs": "max-autotune without CUDA graphs",
+    "reduce-overhead": "as default: CUDA graphs are not built yet",
+    "max-autotune": "as default: nothing is measured while compiling yet",
+    "max-autotune-no-cudagraphs": "as default: nothing is measured while compiling yet",
 }
 
 # Other names of a backend, as torch.compile's users know them.

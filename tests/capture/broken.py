@@ -4,6 +4,7 @@ PROGRAMS maps a row's id to the program and what makes its arguments.
 """
 
 import array
+import re
 import sys
 import zlib
 
@@ -166,6 +167,20 @@ def compares_a_list_in_a_list(x, items):
 
 def negative(number):
     return -number
+
+
+@breaks("unknown_function")
+def substitutes_by_a_function(x):
+    y = x * 2
+    text = WORD.sub(louder, "ab cd")  # break
+    return y + len(text)
+
+
+WORD = re.compile("b")
+
+
+def louder(match):
+    return match.group(0) + "!"
 
 
 def numbers_from_one():

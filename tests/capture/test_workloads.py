@@ -20,8 +20,9 @@ workloads = importlib.import_module("models").WORKLOADS
 
 @pytest.mark.parametrize("name", workloads)
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
-def test_one_region_that_equals_eager(name, training):
-    regions, breaks, worst = one_region.check(name, small=True, training=training)
+@pytest.mark.parametrize("backend", ["reference", "native"])
+def test_one_region_that_equals_eager(name, training, backend):
+    regions, breaks, worst = one_region.check(name, small=True, training=training, backend=backend)
     assert (regions, breaks) == (1, 0)
     assert worst < 1e-5
 

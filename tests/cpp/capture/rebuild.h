@@ -1,5 +1,5 @@
 // Owns: what tests of recipes and snapshots share: a namespace of Python, a tracer without torch, a capture with
-// outside objects, and the round trip snapshot -> run. Must not: need a frame or torch.
+// outside objects, and the round trip snapshot -> run. Must not: need a frame or a tensor.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@ class Python {
  public:
   Python() : globals_(Ref::steal(PyDict_New())) {
     PyDict_SetItemString(globals(), "__builtins__", PyEval_GetBuiltins());
+    run("import torch");  // libtorch_python would import it in the middle of a call, and wait for itself
   }
   void run(const std::string& code) {
     Ref result = Ref::steal(PyRun_String(code.c_str(), Py_file_input, globals(), globals()));

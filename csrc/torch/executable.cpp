@@ -60,7 +60,7 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     : inputs_(std::move(traced.inputs)), outputs_(std::move(traced.outputs)) {
   index_outputs();
   tangents_.resize(static_cast<size_t>(traced.tangents));
-  gradient_inputs_.assign(static_cast<size_t>(traced.gradients), -1);
+  gradients_.resize(static_cast<size_t>(traced.gradients));
   index_gradients();
   symbol_count_ = ir::symbol_count(*traced.joint);
   for (const OutputPlan& plan : outputs_) symbol_count_ = std::max(symbol_count_, ir::symbol_count(plan.type));
@@ -120,13 +120,16 @@ void RegionExecutable::index_gradients() {
   for (size_t i = 0; i < mutations_.size(); ++i)
     if (int index = inputs_[static_cast<size_t>(mutations_[i].input)].tangent; index >= 0)
       tangent(index).mutation = static_cast<int>(i);
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const int gradient = inputs_[i].gradient;
-    if (gradient < 0) continue;
-    GL_CHECK(gradient < static_cast<int>(gradient_inputs_.size()), "a gradient beyond the joint graph's outputs");
-    gradient_inputs_[static_cast<size_t>(gradient)] = static_cast<int>(i);
-  }
-  for (int input : gradient_inputs_) GL_CHECK(input >= 0, "a gradient of no input");
+  auto gradient = [&](int index) -> GradientOf& {
+    GL_CHECK(index < static_cast<int>(gradients_.size()), "a gradient beyond the joint graph's outputs");
+    return gradients_[static_cast<size_t>(index)];
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].gradient >= 0) gradient(inputs_[i].gradient).input = static_cast<int>(i);
+  for (size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].gradient >= 0) gradient(outputs_[i].gradient).plan = static_cast<int>(i);
+  for (const GradientOf& of : gradients_)
+    GL_CHECK((of.input < 0) != (of.plan < 0), "a gradient of no input and no leaf");
 }
 
 // A fresh output, or the new value of an input, that only looks at memory of an input or of a constant, or is another's

@@ -63,6 +63,12 @@ class RegionExecutable final : public Executable {
     int mutation = -1;
   };
 
+  // What a gradient flows to: a primal, or a leaf among the outputs.
+  struct GradientOf {
+    int input = -1;
+    int plan = -1;
+  };
+
   void index_outputs();
   void index_gradients();
   void find_copies();
@@ -82,8 +88,8 @@ class RegionExecutable final : public Executable {
   std::vector<Mutation> mutations_;
   std::vector<SavedFrom> saved_;
   std::vector<TangentOf> tangents_;
-  std::vector<int> gradient_inputs_;  // primal per gradient
-  size_t slots_ = 0;                  // outputs of the forward graph
+  std::vector<GradientOf> gradients_;
+  size_t slots_ = 0;  // outputs of the forward graph
   size_t symbol_count_ = 0;
   bool acts_outside_ = false;  // some call writes in place or acts on the world: the graph must not run twice
   std::unique_ptr<ir::Graph> forward_graph_;

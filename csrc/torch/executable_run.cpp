@@ -82,8 +82,10 @@ void RegionExecutable::compute(Call& call) const {
 // Inputs are saved as they were before the region wrote to them, outputs once they have their place in the graph.
 void RegionExecutable::attach_node(Call& call) const {
   torch::autograd::edge_list edges;
-  edges.reserve(gradient_inputs_.size());
-  for (int primal : gradient_inputs_) edges.push_back(torch::autograd::impl::gradient_edge(call.input(primal)));
+  edges.reserve(gradients_.size());
+  for (const GradientOf& of : gradients_)  // a leaf's own edge can follow only when the leaf is there
+    edges.push_back(of.input >= 0 ? torch::autograd::impl::gradient_edge(call.input(of.input))
+                                  : torch::autograd::Edge());
   call.node = make_node<RegionNode>(backward_, std::move(edges), Symbols(call.symbols.begin(), call.symbols.end()));
   save_before_outputs(call);
   for (const TangentOf& of : tangents_) {
@@ -143,6 +145,9 @@ void RegionExecutable::deliver(Call& call, PyObject** outputs) const {
                                                   : wrap_output(std::move(call.results[i]), plan);
     if (!outputs[i]) throw python_error();
   }
+  for (size_t i = 0; i < gradients_.size() && call.node; ++i)
+    if (const int plan = gradients_[i].plan; plan >= 0)
+      call.node->next_edges()[i] = torch::autograd::impl::gradient_edge(THPVariable_Unpack(outputs[plan]));
 }
 
 }  // namespace graphlift::torch_layer

@@ -24,6 +24,13 @@ using torch::autograd::variable_list;
 constexpr std::string_view kBackwardAgain = "Trying to backward through the graph a second time";
 constexpr std::string_view kCheckpointRefuses = "torch.utils.checkpoint is incompatible with .grad()";
 
+// What a gradient arrives at: a primal that requires one, or a leaf that the region made and hands out.
+struct Target {
+  Edge edge;
+  at::Tensor leaf;  // undefined for a primal with a history
+  int* gradient;    // where its number goes
+};
+
 // Something that receives a gradient from outside: an output, or the new value of an input.
 struct Root {
   at::Tensor tensor;
@@ -122,10 +129,10 @@ class Finish {
     int owner = is_whole(output) ? static_cast<int>(index) : -1;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (i == index || fake_storage(outputs_[i]) != fake_storage(output) || !is_whole(outputs_[i])) continue;
-      const bool better =
-          owner < 0 || (outputs_[i].requires_grad() && !outputs_[static_cast<size_t>(owner)].requires_grad());
-      const bool earlier = owner >= 0 && static_cast<int>(i) < owner &&
-                           outputs_[i].requires_grad() == outputs_[static_cast<size_t>(owner)].requires_grad();
+      const bool history = outputs_[i].grad_fn() != nullptr;
+      const bool owner_has = owner >= 0 && outputs_[static_cast<size_t>(owner)].grad_fn() != nullptr;
+      const bool better = owner < 0 || (history && !owner_has);
+      const bool earlier = owner >= 0 && static_cast<int>(i) < owner && history == owner_has;
       if (better || earlier) owner = static_cast<int>(i);
     }
     return owner == static_cast<int>(index) ? -1 : owner;
@@ -183,19 +190,25 @@ class Finish {
     return recorder_.new_tensor(type, {input, 0});
   }
 
-  edge_list gradient_edges() {
-    edge_list edges;
-    for (const Primal& primal : primals_)
-      if (primal.edge.is_valid()) edges.push_back(primal.edge);
-    return edges;
+  void find_targets() {
+    for (size_t i = 0; i < primals_.size(); ++i)
+      if (primals_[i].edge.is_valid())
+        targets_.push_back({primals_[i].edge, primals_[i].root, &traced_->inputs[i].gradient});
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      OutputPlan& plan = traced_->outputs[i];
+      if (plan.requires_grad && !plan.no_history && outputs_[i].is_leaf() && plan.aliasing != Aliasing::Input)
+        targets_.push_back({torch::autograd::impl::gradient_edge(outputs_[i]), outputs_[i], &plan.gradient});
+    }
   }
 
-  // Gradients of the primals that require one, undefined where none arrives.
+  // Gradients of the targets, undefined where none arrives.
   variable_list differentiate(const std::vector<Root>& roots, const variable_list& tangents) {
     edge_list from;
     for (const Root& root : roots) from.push_back(torch::autograd::impl::gradient_edge(root.tensor));
+    edge_list to;
+    for (const Target& target : targets_) to.push_back(target.edge);
     try {
-      return run_engine(from, tangents, gradient_edges());
+      return run_engine(from, tangents, to);
     } catch (python_error& error) {
       if (!is_pending(error, kCheckpointRefuses)) throw;
     }
@@ -237,16 +250,15 @@ class Finish {
   // As a user's backward() does it, which is all that a reentrant checkpoint allows.
   variable_list accumulate(const edge_list& from, const variable_list& tangents) {
     variable_list before;
-    for (Primal& primal : primals_) {
-      before.push_back(primal.root.defined() ? primal.root.grad() : at::Tensor());
-      if (primal.root.defined()) primal.root.mutable_grad().reset();
+    for (Target& target : targets_) {
+      before.push_back(target.leaf.grad());
+      target.leaf.mutable_grad().reset();
     }
     run_engine(from, tangents, {});
     variable_list gradients;
-    for (size_t i = 0; i < primals_.size(); ++i) {
-      if (!primals_[i].root.defined()) continue;
-      gradients.push_back(primals_[i].root.grad());
-      primals_[i].root.mutable_grad() = before[i];
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      gradients.push_back(targets_[i].leaf.grad());
+      targets_[i].leaf.mutable_grad() = before[i];
     }
     return gradients;
   }
@@ -272,6 +284,7 @@ class Finish {
   void run_backward(ir::ArgList* results) {
     point_roots_to_plans();
     if (roots_.empty()) return;
+    find_targets();
     if (ran_backward()) std::erase_if(roots_, [this](Root& root) { return !flows(root); });
     for (size_t i = 0; i < traced_->outputs.size(); ++i) traced_->outputs[i].differentiable = false;
     if (roots_.empty()) return;
@@ -279,16 +292,12 @@ class Finish {
     for (OutputPlan& plan : traced_->outputs) plan.differentiable = plan.tangent >= 0;
     variable_list gradients = differentiate(roots_, make_tangents(roots_));
     traced_->tangents = static_cast<int>(roots_.size());
-    size_t next = 0;
-    for (size_t i = 0; i < primals_.size(); ++i) {
-      if (!primals_[i].edge.is_valid()) continue;
-      const at::Tensor& gradient = gradients[next++];
-      if (!gradient.defined()) continue;
-      InputPlan& plan = traced_->inputs[i];
-      plan.wants_gradient = true;
-      plan.gradient = traced_->gradients++;
-      results->emplace_back(recorder_.tensor_argument(gradient));
+    for (size_t i = 0; i < targets_.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      *targets_[i].gradient = traced_->gradients++;
+      results->emplace_back(recorder_.tensor_argument(gradients[i]));
     }
+    for (InputPlan& plan : traced_->inputs) plan.wants_gradient = plan.gradient >= 0;
   }
 
   void point_roots_to_plans() {
@@ -324,6 +333,7 @@ class Finish {
   std::vector<at::Tensor> outputs_;
   Traced* traced_ = nullptr;
   std::vector<Root> roots_;
+  std::vector<Target> targets_;
   std::vector<int> mutation_roots_, output_roots_;  // index among roots_, by primal and by output; -1: none
 };
 

@@ -54,6 +54,7 @@ struct OutputPlan {
   bool no_history = false;      // a view made while grad mode was off: is_view() and no grad_fn
   bool as_parameter = false;    // class nn.Parameter
   int tangent = -1;             // index among tangents
+  int gradient = -1;            // of a leaf that the region made and others depend on: index among gradients
 };
 
 struct InputPlan {
@@ -69,7 +70,8 @@ struct InputPlan {
 };
 
 // One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh
-// or view plan, as values), new values of mutated inputs in order, then gradients in order of InputPlan::gradient.
+// or view plan, as values), new values of mutated inputs in order, then gradients in order of their numbers in the
+// plans.
 struct Traced {
   std::unique_ptr<ir::Graph> joint;
   std::vector<InputPlan> inputs;

@@ -60,6 +60,8 @@ Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags);
 // print, warnings, loggers: the call is replayed behind the region when nothing but constants is shown (a receiver from
 // outside may be first), so that the text is fixed now; else a break.
 Ref defer_call(Capture& capture, const CallArgs& call);
+// warnings.warn: as defer_call, told of the line that warns. A break where a filter makes errors of warnings.
+Ref warn_call(Capture& capture, const CallArgs& call);
 // Methods of loggers: as defer_call, and whatever is given when the level is off.
 Ref log_call(Capture& capture, const CallArgs& call);
 

@@ -170,7 +170,7 @@ const Family& module_callables() {
     };
     for (const char* method : {"debug", "info", "warning", "warn", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, log_call});
-    all.push_back({"warnings.warn", 0, defer_call});
+    all.push_back({"warnings.warn", 0, warn_call});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
     all.push_back({"graphlift.control.is_compiling", 0, rule_capturing});
     static const char* const kMath[] = {

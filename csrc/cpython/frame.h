@@ -51,6 +51,10 @@ class LinkFrame {
 // The ways to leave a frame. Each consumes it as the evaluator function does, through CPython's (or the chained)
 // evaluator, and returns what that returns. Every frame handed to a FrameHandler (hook.h) ends in exactly one of them.
 
+// Gives the frame the free variables of its function that it does not have yet, as its first instruction does. Only for
+// frames that won't execute that one.
+void fill_free_variables(Frame frame);
+
 // Goes on in the default (or chained) evaluator from the frame's locals, stack and position. `raising`: the pending
 // exception was raised by the instruction set with set_executing(); the frame's handlers get it, or it leaves with a
 // traceback entry.

@@ -82,6 +82,16 @@ constexpr int kLookupOffset = 0;
 
 }  // namespace
 
+void fill_free_variables(Frame frame) {
+  PyObject* function = frame.function();
+  PyObject* closure = function && PyFunction_Check(function) ? PyFunction_GET_CLOSURE(function) : nullptr;
+  if (!closure) return;
+  const int count = static_cast<int>(PyTuple_GET_SIZE(closure));
+  PyObject** slots = frame.locals() + frame.local_count() - count;
+  for (int i = 0; i < count; ++i)
+    if (!slots[i]) slots[i] = Py_NewRef(PyTuple_GET_ITEM(closure, i));
+}
+
 PyObject* leave_to_default(Frame frame, bool raising) {
   if (!raising) return default_evaluate(frame, false);
   const Decoded& decoded = decode(frame.code());
@@ -110,8 +120,11 @@ PyObject* leave_unwinding(Frame frame) {
     SavedError saved;
     cut_stack(frame, 0);
   }
-  // Handlers never cover the first unit of a code object.
-  frame.set_executing(kLookupOffset);
+  fill_free_variables(frame);
+  // Handlers never cover the first unit of a code object, nor a plain function's first traceable one, from where on the
+  // frame gets its entry in the traceback.
+  const int first = frame.is_generator() ? 0 : frame.code()->_co_firsttraceable;
+  frame.set_executing(first + kLookupOffset);
   return default_evaluate(frame, true);
 }
 

@@ -48,7 +48,8 @@ PyObject* frameless(CompiledFunction* self, PyObject* const* args, size_t nargsf
     ++region->hits;
     Exit exit;
     try {
-      run_region(*region, fetched.data(), symbols.data(), &exit);
+      const auto ran = run_region(*region, fetched.data(), symbols.data(), &exit);
+      if (ran == torch_layer::Ran::Untouched) PyErr_Clear();  // the frame will meet the error itself
     } catch (const InternalError& error) {
       self->owner->entry(code).given_up = true;
       report_internal_error(code, error.what());

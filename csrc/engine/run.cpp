@@ -10,6 +10,8 @@
 
 namespace graphlift::engine {
 
+using torch_layer::Ran;
+
 namespace {
 
 eval::Semantics& real_semantics() {
@@ -46,35 +48,44 @@ void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
 }
 
 PyObject* leave_with_error(cpython::Frame frame, int unit) {
+  cpython::fill_free_variables(frame);  // whoever looks at the frame in the traceback expects them
   frame.set_executing(unit);
   return cpython::leave_to_default(frame, true);
+}
+
+// The graph raised an error of the program's: the program itself runs, and raises it, or handles it, at its own line.
+PyObject* meet_error(cpython::Frame frame) {
+  PyErr_Clear();
+  cpython::HookScope nobody(nullptr);
+  return cpython::leave_to_default(frame, false);
 }
 
 bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == unit; }
 
 // What the region began can't be taken back: a late internal error is raised. Of others callers go on in eager.
-bool run_executable(const Region& region, PyObject* const* fetched, const int64_t* symbols, PyObject** tensors) {
+Ran run_executable(const Region& region, PyObject* const* fetched, const int64_t* symbols, PyObject** tensors) {
   cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
   try {
-    return !region.executable || region.executable->run(fetched, symbols, tensors);
+    return region.executable ? region.executable->run(fetched, symbols, tensors) : Ran::Done;
   } catch (const LateInternalError& error) {
     raise_internal_error(error.what());
-    return false;
+    return Ran::Failed;
   }
 }
 
 }  // namespace
 
-bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit) {
+Ran run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit) {
   Objects tensors(region.outputs);
-  if (!run_executable(region, fetched, symbols, tensors.data())) return false;
+  if (const Ran ran = run_executable(region, fetched, symbols, tensors.data()); ran != Ran::Done) return ran;
   if (region.ready) {
     exit->result = Ref::borrow(region.ready->get(fetched, tensors.data()));
-    return true;
+    return Ran::Done;
   }
-  if (!capture::run_recipe(region.recipe, fetched, tensors.data(), symbols, &exit->made)) return false;
+  cpython::HookScope nobody(nullptr);  // what is deferred is no part of a region
+  if (!capture::run_recipe(region.recipe, fetched, tensors.data(), symbols, &exit->made)) return Ran::Failed;
   if (region.returns) exit->result = exit->made[static_cast<size_t>(region.recipe.result)];
-  return true;
+  return Ran::Done;
 }
 
 PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
@@ -188,9 +199,9 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
     if (region->kind == Region::Kind::Graph) {
       Exit exit;
       try {
-        if (!run_region(*region, found.fetched->data(), found.symbols->data(), &exit)) {
-          return leave_with_error(frame, unit);
-        }
+        const Ran ran = run_region(*region, found.fetched->data(), found.symbols->data(), &exit);
+        if (ran == Ran::Untouched) return meet_error(frame);
+        if (ran == Ran::Failed) return leave_with_error(frame, unit);
       } catch (const InternalError& error) {
         return give_up_on_error(frame, entry, unit, error.what());
       }
@@ -210,7 +221,7 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
 PyObject* Runner::refuse_break(cpython::Frame frame, const Region& region) {
   const std::string words = "fullgraph=True, but the graph breaks: " + region.reason->message();
   raise_graph_break(words);
-  return leave_with_error(frame, region.exit_unit);
+  return cpython::leave_unwinding(frame);
 }
 
 }  // namespace graphlift::engine

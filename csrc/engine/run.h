@@ -44,8 +44,8 @@ struct Exit {
   std::vector<Ref> made;  // by recipe node
 };
 
-// Runs executable and recipe. False: a Python error is set.
-bool run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit);
+// Runs executable and recipe.
+torch_layer::Ran run_region(const Region& region, PyObject* const* fetched, const int64_t* symbols, Exit* exit);
 
 // What a guard check delivered.
 struct Found {

@@ -87,7 +87,8 @@ std::unique_ptr<Executable> build(const std::string& text, const std::vector<py:
 py::list Runner::run(const py::list& inputs, const std::vector<int64_t>& symbols) const {
   std::vector<PyObject*> arguments, results(outputs, nullptr);
   for (const py::handle& input : inputs) arguments.push_back(input.ptr());
-  if (!executable->run(arguments.data(), symbols.data(), results.data())) throw py::error_already_set();
+  if (executable->run(arguments.data(), symbols.data(), results.data()) != torch_layer::Ran::Done)
+    throw py::error_already_set();
   py::list list;
   for (size_t i = 0; i < outputs; ++i) {
     auto result = py::reinterpret_steal<py::object>(results[i]);

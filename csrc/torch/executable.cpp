@@ -86,7 +86,7 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
   passes::run_passes(forward_graph_.get());
   slots_ = forward_graph_->outputs().size();
   for (const ir::Node& node : forward_graph_->nodes())
-    acts_outside_ |= node.kind == ir::NodeKind::Call && ops::traits(node.op).effect == ops::Effect::Write;
+    acts_outside_ |= node.kind == ir::NodeKind::Call && ops::traits(node.op).effect != ops::Effect::None;
   find_copies();
   if (traced.tangents > 0) {
     plan_saved(saved);

@@ -32,7 +32,7 @@ PyObject* wrap_output(at::Tensor&& tensor, const OutputPlan& plan);
 class RegionExecutable final : public Executable {
  public:
   RegionExecutable(Traced traced, const CompileOptions& options);
-  bool run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const override;
+  Ran run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const override;
   std::string forward_text() const override { return ir::print(*forward_graph_); }
   std::string forward_code(const LineText& line_text) const override { return code_text(*forward_graph_, line_text); }
   std::string backward_text() const override { return backward_ ? ir::print(backward_->graph()) : ""; }
@@ -91,7 +91,7 @@ class RegionExecutable final : public Executable {
   std::vector<GradientOf> gradients_;
   size_t slots_ = 0;  // outputs of the forward graph
   size_t symbol_count_ = 0;
-  bool acts_outside_ = false;  // some call writes in place or acts on the world: the graph must not run twice
+  bool acts_outside_ = false;  // some call writes in place, draws or acts on the world: the graph must not run twice
   std::unique_ptr<ir::Graph> forward_graph_;
   std::unique_ptr<backend::CompiledGraph> forward_;
   std::shared_ptr<const BackwardProgram> backward_;

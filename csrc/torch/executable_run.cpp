@@ -30,7 +30,7 @@ struct RegionExecutable::Call {
   const at::Tensor& input(int primal) const { return THPVariable_Unpack(inputs[primal]); }
 };
 
-bool RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const {
+Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const {
   std::fill_n(outputs, outputs_.size(), nullptr);
   bool late = acts_outside_;
   try {
@@ -42,7 +42,7 @@ bool RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyOb
       if (backward_) attach_node(call);
       write_back(call);
       deliver(call, outputs);
-      return true;
+      return Ran::Done;
     } catch (...) {
       warnings.set_in_exception();
       throw;
@@ -51,10 +51,14 @@ bool RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyOb
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
     if (late) throw LateInternalError(error.what());
     throw;
+  } catch (python_error& error) {  // of a backend in Python, or of an operator's kernel in it: told as it is
+    for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
+    error.restore();
+    return Ran::Failed;
   } catch (const std::exception&) {
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
     torch::translate_exception_to_python(std::current_exception());
-    return false;
+    return late ? Ran::Failed : Ran::Untouched;
   }
 }
 

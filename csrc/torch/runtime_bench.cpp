@@ -23,7 +23,7 @@ double nanoseconds_per_run(const Executable& executable, PyObject* inputs, size_
   std::vector<PyObject*> arguments, results(outputs);
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(inputs); ++i) arguments.push_back(PyList_GET_ITEM(inputs, i));
   return nanoseconds(times, [&] {
-    if (!executable.run(arguments.data(), nullptr, results.data())) throw python_error();
+    if (executable.run(arguments.data(), nullptr, results.data()) != Ran::Done) throw python_error();
     for (PyObject* result : results) Py_DECREF(result);
   });
 }

@@ -189,4 +189,13 @@ std::optional<ir::Sym> TracerImpl::sym_of(PyObject* object) const {
   return to_sym(pybind11::handle(object).cast<c10::SymInt>());
 }
 
+Ref TracerImpl::frozen(PyObject* stand_in) {
+  return with_python_errors([&] {
+    const at::Tensor& tensor = THPVariable_Unpack(stand_in);
+    if (tensor.requires_grad() || tensor.is_inference()) return Ref();
+    const ir::ValueRef value = recorder_.value_of(tensor);
+    return Ref::steal(THPVariable_Wrap(recorder_.new_tensor(recorder_.slot_of(tensor)->type, value)));
+  });
+}
+
 }  // namespace graphlift::torch_layer

@@ -109,6 +109,9 @@ class Tracer {
   virtual void start() = 0;
   virtual void stop() = 0;
   virtual size_t call_count() const = 0;  // aten calls recorded so far
+  // Another tensor that keeps the value which the stand-in has now, whatever is written into it later. Null without an
+  // error: a tensor with a gradient or under inference, which is more than its value.
+  virtual Ref frozen(PyObject* stand_in) = 0;
 
   // --- the end -------------------------------------------------------------------------------------------------------
   // Ends the recording with these stand-ins (or fresh tensors) as outputs, runs the autograd engine on stand-ins for
@@ -129,13 +132,16 @@ std::vector<std::string> meta_operators();
 // device, deterministic flags, functorch and torch-function state), as it is now.
 std::unique_ptr<guards::LeafCheck> ambient_check();
 
+// How a run ended. Failed and Untouched: a Python error is set. Untouched: it came before anything of the program was
+// changed, so that the program itself can run in its place and meet the error where it belongs.
+enum class Ran : uint8_t { Done, Failed, Untouched };
+
 // A compiled region's tensor part: forward, and backward as one autograd node.
 class Executable {
  public:
   virtual ~Executable() = default;
   // `inputs`: the primals (borrowed). `symbols`: values by SymbolId. `outputs`: new references, one per OutputPlan.
-  // False: a Python error is set, as eager would raise it.
-  virtual bool run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const = 0;
+  virtual Ran run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const = 0;
   virtual std::string forward_text() const = 0;  // graph text, for logs and explain
   // The same as Python code that runs; the text of the user's lines comes from `line_text`.
   virtual std::string forward_code(const LineText& line_text) const = 0;

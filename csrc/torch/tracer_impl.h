@@ -60,6 +60,7 @@ class TracerImpl final : public Tracer {
   void start() override { recorder_.start(); }
   void stop() override { recorder_.stop(); }
   size_t call_count() const override { return recorder_.call_count(); }
+  Ref frozen(PyObject* stand_in) override;
   std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;
 
  private:

@@ -59,6 +59,7 @@ class FakeTracer final : public torch_layer::Tracer {
   void start() override {}
   void stop() override {}
   size_t call_count() const override { return 0; }
+  Ref frozen(PyObject*) override { return Ref(); }
   std::unique_ptr<torch_layer::Traced> finish(std::span<PyObject* const>) override { return nullptr; }
 
   std::map<PyObject*, int> primals;

@@ -1,0 +1,85 @@
+"""Python errors that only the run of a graph meets: raised, or handled, where the program would."""
+
+import traceback
+
+import pytest
+import torch
+
+import graphlift
+
+
+def handles(x, index):
+    y = x * 2
+    try:
+        y = y + x[index]
+    except IndexError:
+        y = y - 1
+    return y
+
+
+def raises(x, index):
+    y = x * 2
+    y = y + x[index]
+    return y
+
+
+def from_a_nested_scope():
+    scale = 3
+
+    def inner(x, index):
+        y = x * scale
+        return y + x[index]
+
+    return inner
+
+
+GOOD, BAD = torch.tensor([0, 1]), torch.tensor([0, 7])
+
+
+@pytest.mark.parametrize("first", [GOOD, BAD], ids=["good first", "bad first"])
+def test_an_error_is_handled_inside(first):
+    compiled = graphlift.compile(handles, fullgraph=True)
+    x = torch.arange(2.0)
+    for index in (first, GOOD, BAD, BAD, GOOD):
+        assert torch.equal(compiled(x, index), handles(x, index))
+    assert graphlift.counters()["regions"] >= 1
+
+
+@pytest.mark.parametrize("function", [raises, from_a_nested_scope()], ids=["plain", "closure"])
+def test_an_error_has_its_own_line(function):
+    compiled = graphlift.compile(function, fullgraph=True)
+    x = torch.arange(2.0)
+    assert torch.equal(compiled(x, GOOD), function(x, GOOD))
+    for _ in range(3):
+        with pytest.raises(IndexError) as eager:
+            function(x, BAD)
+        with pytest.raises(IndexError) as got:
+            compiled(x, BAD)
+        assert str(got.value) == str(eager.value)
+        assert traceback.extract_tb(got.tb)[-1].lineno == traceback.extract_tb(eager.tb)[-1].lineno
+        expected = {"x", "index", "y"} | ({"scale"} if function.__closure__ else set())
+        assert set(got.traceback[-1].frame.f_locals) == expected
+
+
+def test_locals_of_a_closures_frame_can_be_read_after_a_break_is_refused():
+    scale = 3
+
+    def breaks(x):
+        y = x * scale
+        return y + y.sum().item()
+
+    with pytest.raises(graphlift.GraphBreakError) as caught:
+        graphlift.compile(breaks, fullgraph=True)(torch.ones(2))
+    names = [set(entry.frame.f_locals) for entry in caught.traceback if entry.name == "breaks"]
+    assert names == [{"x", "scale"}]
+
+
+def test_a_refused_break_is_not_handled_by_the_program():
+    def swallows(x):
+        try:
+            return x * x.sum().item()
+        except Exception:
+            return x
+
+    with pytest.raises(graphlift.GraphBreakError):
+        graphlift.compile(swallows, fullgraph=True)(torch.ones(2))

@@ -2,6 +2,7 @@
 // operator.itemgetter and the like. Must not: know classes or methods (c_calls.cpp).
 #include <string_view>
 
+#include "base/once.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/calls.h"
@@ -19,10 +20,11 @@ using guards::OriginKind;
 namespace {
 
 bool is_partial(PyObject* object) {
-  static PyObject* type = [] {
+  static constinit Once<PyObject*> once;
+  PyObject* type = once.get([] {
     Ref module = Ref::steal(PyImport_ImportModule("functools"));
     return module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;
-  }();
+  });
   return type && Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(type));
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/once.h"
 #include "guards/origin.h"
 #include "torch/tracer.h"
 
@@ -126,37 +127,46 @@ void register_fetches() {
 }
 
 bool is_singleton(PyObject* object) {
-  static const std::vector<PyTypeObject*> types = {torch_type("dtype"), torch_type("layout"),
-                                                   torch_type("memory_format"), torch_type("qscheme")};
+  static constinit Once<std::vector<PyTypeObject*>> types_once;
+  const auto& types = types_once.get([] {
+    return std::vector<PyTypeObject*>{torch_type("dtype"), torch_type("layout"), torch_type("memory_format"),
+                                      torch_type("qscheme")};
+  });
   return is_one_of(Py_TYPE(object), types);
 }
 
 bool is_device(PyObject* object) {
-  static PyTypeObject* type = torch_type("device");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return torch_type("device"); });
   return Py_IS_TYPE(object, type);
 }
 
 bool is_torch_size(PyObject* object) {
-  static PyTypeObject* type = torch_type("Size");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return torch_type("Size"); });
   return Py_IS_TYPE(object, type);
 }
 
 bool is_parameter(PyObject* tensor) {
-  static PyTypeObject* type = torch_type("nn.Parameter");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return torch_type("nn.Parameter"); });
   return PyType_IsSubtype(Py_TYPE(tensor), type);
 }
 
 bool is_torch_owned(PyTypeObject* type) {
-  static const std::vector<PyTypeObject*> types = {torch_type("Tensor"),
-                                                   torch_type("nn.Parameter"),
-                                                   torch_type("nn.Buffer"),
-                                                   torch_type("_C.TensorBase"),
-                                                   torch_type("_C._TensorMeta"),
-                                                   torch_type("nn.parameter._ParameterMeta"),
-                                                   torch_type("nn.parameter._BufferMeta"),
-                                                   torch_type("SymInt"),
-                                                   torch_type("SymFloat"),
-                                                   torch_type("SymBool")};
+  static constinit Once<std::vector<PyTypeObject*>> types_once;
+  const auto& types = types_once.get([] {
+    return std::vector<PyTypeObject*>{torch_type("Tensor"),
+                                      torch_type("nn.Parameter"),
+                                      torch_type("nn.Buffer"),
+                                      torch_type("_C.TensorBase"),
+                                      torch_type("_C._TensorMeta"),
+                                      torch_type("nn.parameter._ParameterMeta"),
+                                      torch_type("nn.parameter._BufferMeta"),
+                                      torch_type("SymInt"),
+                                      torch_type("SymFloat"),
+                                      torch_type("SymBool")};
+  });
   return is_one_of(type, types);
 }
 
@@ -178,14 +188,19 @@ bool is_trusted_function(PyObject* function) {
 }
 
 bool is_tensor_function(PyObject* callable) {
-  static const std::vector<PyObject*> holders = {torch_object("_C._VariableFunctions"),
-                                                 torch_object("_C._nn"),
-                                                 torch_object("_C._fft"),
-                                                 torch_object("_C._linalg"),
-                                                 torch_object("_C._special"),
-                                                 torch_object("_C._VariableFunctionsClass")};
-  static PyTypeObject* base = torch_type("_C.TensorBase");
-  static const std::unordered_set<PyObject*> functions = static_functions("_C._VariableFunctions");
+  static constinit Once<std::vector<PyObject*>> holders_once;
+  const auto& holders = holders_once.get([] {
+    return std::vector<PyObject*>{torch_object("_C._VariableFunctions"),
+                                  torch_object("_C._nn"),
+                                  torch_object("_C._fft"),
+                                  torch_object("_C._linalg"),
+                                  torch_object("_C._special"),
+                                  torch_object("_C._VariableFunctionsClass")};
+  });
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* base = once.get([] { return torch_type("_C.TensorBase"); });
+  static constinit Once<std::unordered_set<PyObject*>> functions_once;
+  const auto& functions = functions_once.get([] { return static_functions("_C._VariableFunctions"); });
   if (functions.count(callable)) return true;
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
@@ -198,12 +213,15 @@ bool is_tensor_function(PyObject* callable) {
 }
 
 bool is_operator_object(PyObject* object) {
-  static const std::vector<PyTypeObject*> types = {torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")};
+  static constinit Once<std::vector<PyTypeObject*>> types_once;
+  const auto& types = types_once.get(
+      [] { return std::vector<PyTypeObject*>{torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")}; });
   return is_one_of(Py_TYPE(object), types);
 }
 
 bool is_known_base(PyTypeObject* type) {
-  static PyTypeObject* function = torch_type("_C._FunctionBase");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* function = once.get([] { return torch_type("_C._FunctionBase"); });
   return type == function;
 }
 

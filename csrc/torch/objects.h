@@ -12,6 +12,7 @@
 
 namespace graphlift::torch_layer {
 
+void register_node_class();           // the class name of a region's autograd node in Python; once
 void register_fetches();              // how guards fetch .grad and the attributes of tensors
 bool is_singleton(PyObject* object);  // dtype, layout, memory format, qscheme
 bool is_device(PyObject* object);     // torch.device

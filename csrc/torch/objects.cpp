@@ -12,6 +12,7 @@
 
 #include "base/once.h"
 #include "guards/origin.h"
+#include "torch/op_info.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
@@ -217,6 +218,39 @@ bool is_operator_object(PyObject* object) {
   const auto& types = types_once.get(
       [] { return std::vector<PyTypeObject*>{torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")}; });
   return is_one_of(Py_TYPE(object), types);
+}
+
+namespace {
+
+std::string text_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  const char* text = value && PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
+  PyErr_Clear();
+  return text ? text : "";
+}
+
+bool is_unknown_composition(const std::string& op, const std::string& overload) {
+  const auto found = c10::Dispatcher::singleton().findOp({op, overload});
+  return found && found->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !found->hasKernelForDispatchKey(c10::DispatchKey::Meta);
+}
+
+}  // namespace
+
+std::string unknown_composition(PyObject* op) {
+  // A packet would look for an attribute that it has not among its overloads.
+  const bool one = std::string_view(Py_TYPE(op)->tp_name) == "OpOverload";
+  Ref schema = one ? Ref::steal(PyObject_GetAttrString(op, "_schema")) : Ref();
+  const std::string name = schema ? text_attribute(schema.get(), "name") : text_attribute(op, "_qualified_op_name");
+  if (is_of_torch(name)) return "";
+  if (schema) return is_unknown_composition(name, text_attribute(schema.get(), "overload_name")) ? name : "";
+  Ref overloads = Ref::steal(PyObject_GetAttrString(op, "_overload_names"));
+  PyErr_Clear();
+  for (Py_ssize_t i = 0; overloads && PyList_Check(overloads.get()) && i < PyList_GET_SIZE(overloads.get()); ++i) {
+    const char* overload = PyUnicode_AsUTF8(PyList_GET_ITEM(overloads.get(), i));
+    if (overload && is_unknown_composition(name, overload)) return name;
+  }
+  return "";
 }
 
 bool is_known_base(PyTypeObject* type) {

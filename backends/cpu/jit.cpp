@@ -3,10 +3,10 @@
 
 #include <Python.h>
 
-#include <mutex>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/once.h"
 #include "base/ref.h"
 
 namespace graphlift::cpu {
@@ -46,13 +46,13 @@ bool read_target(Host* host) {
 }
 
 const Host& host() {
-  static const Host* host = [] {
-    auto* made = new Host;
-    made->module = Ref::steal(PyImport_ImportModule("graphlift.llvm"));
-    if (!made->module || !read_target(made)) made->refusal = pending_error();
+  static constinit Once<Host> once;
+  return once.get([] {
+    Host made;
+    made.module = Ref::steal(PyImport_ImportModule("graphlift.llvm"));
+    if (!made.module || !read_target(&made)) made.refusal = pending_error();
     return made;
-  }();
-  return *host;
+  });
 }
 
 KernelFunction compile_text(const KernelCode& code) {

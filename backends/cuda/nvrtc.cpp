@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "base/once.h"
 #include "base/ref.h"
 
 namespace graphlift::cuda {
@@ -85,12 +86,12 @@ std::string load(Nvrtc* nvrtc) {
 }
 
 const Nvrtc& library() {
-  static const Nvrtc* library = [] {
-    auto* made = new Nvrtc;
-    made->refusal = load(made);
+  static constinit Once<Nvrtc> once;
+  return once.get([] {
+    Nvrtc made;
+    made.refusal = load(&made);
     return made;
-  }();
-  return *library;
+  });
 }
 
 std::string log_of(void* program) {

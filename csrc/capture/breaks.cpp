@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/once.h"
 #include "capture/capture.h"
 
 namespace graphlift::capture {
@@ -17,8 +18,8 @@ constexpr BreakRow kRows[] = {
 
 // Not an Exception, so that a program's `except Exception` in C code (a __getattr__ fallback, say) lets it pass.
 PyObject* break_exception() {
-  static PyObject* type = PyErr_NewException("graphlift.GraphBreak", PyExc_BaseException, nullptr);
-  return type;
+  static constinit Once<PyObject*> type;
+  return type.get([] { return PyErr_NewException("graphlift.GraphBreak", PyExc_BaseException, nullptr); });
 }
 
 }  // namespace

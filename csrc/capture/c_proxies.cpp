@@ -4,6 +4,7 @@
 #include <structmember.h>
 
 #include "base/error.h"
+#include "base/once.h"
 #include "capture/attributes.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
@@ -64,14 +65,15 @@ void proxy_dealloc(PyObject* self) {
 }
 
 PyTypeObject* proxy_type() {
-  static PyTypeObject* type = [] {
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] {
     static PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(proxy_call)},
                                   {Py_tp_dealloc, reinterpret_cast<void*>(proxy_dealloc)},
                                   {0, nullptr}};
     static PyType_Spec spec = {"graphlift.CapturedCall", sizeof(Proxy), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
     return reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
-  }();
+  });
   return type;
 }
 

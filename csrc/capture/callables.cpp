@@ -4,6 +4,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/once.h"
 #include "capture/c_calls.h"
 #include "cpython/hook.h"
 
@@ -138,26 +139,29 @@ bool is_pure_type(PyTypeObject* type) {
       &PyBytes_Type,      &PyTuple_Type,        &PyFrozenSet_Type,  &PyRange_Type,        &PySlice_Type,
       &PyBaseObject_Type, &PyType_Type,         Py_TYPE(Py_None),   Py_TYPE(Py_Ellipsis), Py_TYPE(Py_NotImplemented),
       &PyProperty_Type,   &PyStaticMethod_Type, &PyClassMethod_Type};
-  static const std::vector<PyTypeObject*> loaded = types({"re.Pattern",
-                                                          "re.Match",
-                                                          "types.GenericAlias",
-                                                          "types.UnionType",
-                                                          "types.MappingProxyType",
-                                                          "types.SimpleNamespace",
-                                                          "datetime.timedelta",
-                                                          "datetime.date",
-                                                          "datetime.datetime",
-                                                          "decimal.Decimal",
-                                                          "torch.Size",
-                                                          "torch.device",
-                                                          "torch.dtype",
-                                                          "torch.finfo",
-                                                          "torch.iinfo",
-                                                          "torch.SymInt",
-                                                          "torch.SymFloat",
-                                                          "torch.SymBool",
-                                                          "torch.layout",
-                                                          "torch.memory_format"});
+  static constinit Once<std::vector<PyTypeObject*>> loaded_once;
+  const auto& loaded = loaded_once.get([] {
+    return types({"re.Pattern",
+                  "re.Match",
+                  "types.GenericAlias",
+                  "types.UnionType",
+                  "types.MappingProxyType",
+                  "types.SimpleNamespace",
+                  "datetime.timedelta",
+                  "datetime.date",
+                  "datetime.datetime",
+                  "decimal.Decimal",
+                  "torch.Size",
+                  "torch.device",
+                  "torch.dtype",
+                  "torch.finfo",
+                  "torch.iinfo",
+                  "torch.SymInt",
+                  "torch.SymFloat",
+                  "torch.SymBool",
+                  "torch.layout",
+                  "torch.memory_format"});
+  });
   return in_list(type, fixed) || in_list(type, loaded);
 }
 
@@ -165,7 +169,8 @@ bool is_container_type(PyTypeObject* type) {
   static const std::vector<PyTypeObject*> found = {&PyList_Type,      &PyDict_Type,     &PySet_Type,
                                                    &PyODict_Type,     &PyDictKeys_Type, &PyDictValues_Type,
                                                    &PyDictItems_Type, &PyByteArray_Type};
-  static const std::vector<PyTypeObject*> loaded = types({"collections.deque", "collections.defaultdict"});
+  static constinit Once<std::vector<PyTypeObject*>> loaded_once;
+  const auto& loaded = loaded_once.get([] { return types({"collections.deque", "collections.defaultdict"}); });
   return in_list(type, found) || in_list(type, loaded);
 }
 
@@ -175,14 +180,16 @@ bool is_known_fresh_type(PyTypeObject* type) {
       &PyDictIterItem_Type, &PySetIter_Type,   &PyEnum_Type,      &PyReversed_Type,    &PyZip_Type,
       &PyMap_Type,          &PyFilter_Type,    &PyGen_Type,       &PyCell_Type,        &PySuper_Type,
       &PyFunction_Type,     &PyMethod_Type,    &PySeqIter_Type,   &PyCallIter_Type};
-  static const std::vector<PyTypeObject*> loaded =
-      types({"itertools.chain",        "itertools.count",        "itertools.cycle",
-             "itertools.repeat",       "itertools.islice",       "itertools.product",
-             "itertools.permutations", "itertools.combinations", "itertools.accumulate",
-             "itertools.starmap",      "itertools.takewhile",    "itertools.dropwhile",
-             "itertools.groupby",      "itertools.zip_longest",  "itertools.pairwise",
-             "itertools.compress",     "itertools.filterfalse",  "itertools.combinations_with_replacement",
-             "functools.partial",      "collections.deque",      "weakref.ref"});
+  static constinit Once<std::vector<PyTypeObject*>> loaded_once;
+  const auto& loaded = loaded_once.get([] {
+    return types({"itertools.chain",        "itertools.count",        "itertools.cycle",
+                  "itertools.repeat",       "itertools.islice",       "itertools.product",
+                  "itertools.permutations", "itertools.combinations", "itertools.accumulate",
+                  "itertools.starmap",      "itertools.takewhile",    "itertools.dropwhile",
+                  "itertools.groupby",      "itertools.zip_longest",  "itertools.pairwise",
+                  "itertools.compress",     "itertools.filterfalse",  "itertools.combinations_with_replacement",
+                  "functools.partial",      "collections.deque",      "weakref.ref"});
+  });
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return true;
   return in_list(type, found) || in_list(type, loaded);
 }

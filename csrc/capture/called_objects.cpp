@@ -2,6 +2,7 @@
 // operator.itemgetter and the like. Must not: know classes or methods (c_calls.cpp).
 #include <string_view>
 
+#include "base/once.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/calls.h"
@@ -19,10 +20,11 @@ using guards::OriginKind;
 namespace {
 
 bool is_partial(PyObject* object) {
-  static PyObject* type = [] {
+  static constinit Once<PyObject*> once;
+  PyObject* type = once.get([] {
     Ref module = Ref::steal(PyImport_ImportModule("functools"));
     return module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;
-  }();
+  });
   return type && Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(type));
 }
 
@@ -73,11 +75,13 @@ Ref call_weakref(Capture& capture, const CallArgs& call) {
   return Ref::borrow(Py_None);
 }
 
-// torch.ops.<namespace>.<name> and its overloads. What runs in it is the operator's own: kernels, and for a custom
-// operator the Python code that torch.library was given, which is part of the operator and not of the program.
+// torch.ops.<namespace>.<name> and its overloads. What runs in it is torch's own, and of a custom operator the Python
+// code that torch.library was given to run without data.
 Ref call_operator_object(Capture& capture, const CallArgs& call) {
   if (Outside* outside = capture.objects.find(call.callable))
     capture.guards.add(outside->origin, GuardKind::Is, call.callable);
+  const std::string unknown = torch_layer::unknown_composition(call.callable);
+  if (!unknown.empty()) return break_here(capture, "no_fake", unknown);
   Ref function = Ref::steal(PyObject_GetAttrString(call.callable, "_op"));
   if (!function) return function;
   cpython::HookScope nobody(nullptr);

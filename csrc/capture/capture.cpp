@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/once.h"
 #include "capture/containers.h"
 
 namespace graphlift::capture {
@@ -43,12 +44,14 @@ PyTypeObject* imported_type(const char* module_name, const char* name) {
 
 // functools.lru_cache's wrappers: functions, as far as identity goes.
 bool is_cached_function(PyObject* object) {
-  static PyTypeObject* type = imported_type("_functools", "_lru_cache_wrapper");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return imported_type("_functools", "_lru_cache_wrapper"); });
   return Py_IS_TYPE(object, type);
 }
 
 bool is_pattern(PyObject* object) {
-  static PyTypeObject* type = imported_type("re", "Pattern");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return imported_type("re", "Pattern"); });
   return Py_IS_TYPE(object, type);
 }
 

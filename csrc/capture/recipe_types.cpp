@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/once.h"
 #include "capture/recipe_parts.h"
 #include "cpython/instance.h"
 
@@ -18,11 +19,12 @@ PyObject* own_method(PyTypeObject* type, const char* name) {
 
 // Every class statement gives its class this one deallocator; types defined in C have their own.
 destructor python_deallocator() {
-  static destructor found = [] {
+  static constinit Once<destructor> once;
+  destructor found = once.get([] {
     Ref probe = Ref::steal(PyErr_NewException("graphlift.Probe", nullptr, nullptr));
     GL_CHECK(probe, "a class can't be made");
     return reinterpret_cast<PyTypeObject*>(probe.get())->tp_dealloc;
-  }();
+  });
   return found;
 }
 
@@ -38,25 +40,29 @@ PyTypeObject* c_base(PyTypeObject* type) {
 }
 
 PyTypeObject* deque_type() {
-  static PyTypeObject* type = [] {
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] {
     Ref module = Ref::steal(PyImport_ImportModule("_collections"));
     Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "deque")) : Ref();
     GL_CHECK(found, "no collections.deque");
     return reinterpret_cast<PyTypeObject*>(found.release());
-  }();
+  });
   return type;
 }
 
 bool refill_deque(PyObject* deque, PyObject* items) {
-  static PyObject* clear = own_method(deque_type(), "clear");
-  static PyObject* extend = own_method(deque_type(), "extend");
+  static constinit Once<PyObject*> clear_once;
+  PyObject* clear = clear_once.get([] { return own_method(deque_type(), "clear"); });
+  static constinit Once<PyObject*> extend_once;
+  PyObject* extend = extend_once.get([] { return own_method(deque_type(), "extend"); });
   PyObject* args[] = {deque, items};
   return Ref::steal(PyObject_Vectorcall(clear, args, 1, nullptr)) &&
          Ref::steal(PyObject_Vectorcall(extend, args, 2, nullptr));
 }
 
 bool clear_ordered_dict(PyObject* dict) {
-  static PyObject* clear = own_method(&PyODict_Type, "clear");
+  static constinit Once<PyObject*> clear_once;
+  PyObject* clear = clear_once.get([] { return own_method(&PyODict_Type, "clear"); });
   return static_cast<bool>(Ref::steal(PyObject_Vectorcall(clear, &dict, 1, nullptr)));
 }
 

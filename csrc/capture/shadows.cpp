@@ -1,5 +1,6 @@
 // Owns: shadows: fresh copies of outside containers, made of what capture sees of their items, guarded whole.
 // Must not: change the outside container.
+#include "base/once.h"
 #include "capture/containers.h"
 
 namespace graphlift::capture {
@@ -11,12 +12,13 @@ using guards::OriginKind;
 namespace {
 
 PyTypeObject* deque_type() {
-  static PyTypeObject* type = [] {
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] {
     Ref module = Ref::steal(PyImport_ImportModule("collections"));
     Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "deque")) : Ref();
     PyErr_Clear();
     return reinterpret_cast<PyTypeObject*>(found.release());
-  }();
+  });
   return type;
 }
 

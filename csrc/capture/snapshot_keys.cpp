@@ -2,6 +2,7 @@
 #include <Python.h>
 
 #include "base/error.h"
+#include "base/once.h"
 #include "capture/recipe_parts.h"
 #include "capture/snapshot_builder.h"
 #include "cpython/raw_dict.h"
@@ -15,14 +16,15 @@ struct EnumParts {
 };
 
 const EnumParts& enum_parts() {
-  static const EnumParts parts = [] {
+  static constinit Once<EnumParts> once;
+  const EnumParts& parts = once.get([] {
     Ref module = Ref::steal(PyImport_ImportModule("enum"));
     Ref metaclass = module ? Ref::steal(PyObject_GetAttrString(module.get(), "EnumType")) : Ref();
     Ref base = metaclass ? Ref::steal(PyObject_GetAttrString(module.get(), "Enum")) : Ref();
     Ref hash = base ? Ref::steal(PyObject_GetAttrString(base.get(), "__hash__")) : Ref();
     GL_CHECK(hash, "the enum module has changed");
     return EnumParts{metaclass.release(), hash.release()};
-  }();
+  });
   return parts;
 }
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/once.h"
 #include "engine/run.h"
 
 namespace graphlift::engine {
@@ -19,6 +20,10 @@ std::string folder_of(const char* module) {
   return path.substr(0, path.rfind('/') + 1);
 }
 
+struct Folders {
+  std::string torch, ours, library;
+};
+
 bool starts_with(std::string_view text, std::string_view prefix) {
   return !prefix.empty() && text.substr(0, prefix.size()) == prefix;
 }
@@ -30,9 +35,9 @@ constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modu
                                                 "optim/lr_scheduler.py"};
 
 bool is_machinery(std::string_view file) {
-  static const std::string torch = folder_of("torch");
-  static const std::string ours = folder_of("graphlift");
-  static const std::string library = folder_of("contextlib");
+  static constinit Once<Folders> once;
+  const auto& [torch, ours, library] =
+      once.get([] { return Folders{folder_of("torch"), folder_of("graphlift"), folder_of("contextlib")}; });
   if (file.empty() || file[0] == '<') return starts_with(file, "<frozen");
   if (starts_with(file, ours)) return true;
   if (starts_with(file, torch)) {

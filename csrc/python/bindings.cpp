@@ -71,6 +71,7 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "graphlift's compiler";
   register_backends();
   torch_layer::register_fetches();
+  torch_layer::register_node_class();
   capture::prepare_tables();
   PyTypeObject* type = engine::compiled_function_type();
   if (!type) throw py::error_already_set();

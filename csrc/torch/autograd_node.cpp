@@ -10,6 +10,7 @@
 #include "base/gil.h"
 #include "passes/pass.h"
 #include "torch/executable_prune.h"
+#include "torch/objects.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -143,11 +144,8 @@ void register_node_class() {
                                   {"name", ag::THPCppFunction_name, METH_NOARGS, nullptr},
                                   {"_sequence_nr", ag::THPCppFunction_sequence_nr, METH_NOARGS, nullptr},
                                   {nullptr}};
-  static std::once_flag once;
-  std::call_once(once, [] {
-    ag::_initFunctionPyTypeObject(type, "GraphliftBackward", properties, methods);
-    ag::registerCppFunction(typeid(RegionNode), &type);
-  });
+  ag::_initFunctionPyTypeObject(type, "GraphliftBackward", properties, methods);
+  ag::registerCppFunction(typeid(RegionNode), &type);
 }
 
 }  // namespace graphlift::torch_layer

@@ -95,7 +95,4 @@ auto make_node(Args&&... args) {
     return c10::make_intrusive<N>(std::forward<Args>(args)...);
 }
 
-// Gives the node's Python object the class name "GraphliftBackward". With the GIL; once.
-void register_node_class();
-
 }  // namespace graphlift::torch_layer

@@ -92,7 +92,6 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     plan_saved(saved);
     if (parts.backward) passes::run_passes(parts.backward.get());
     if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
-    register_node_class();
     backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend);
   }
   forward_ = options.backend->compile(*forward_graph_, constants);

@@ -198,9 +198,7 @@ class MetaCalls {
 // backends share: its allocations and its inner out= call come back to the recorder (probe_call). torch's Python
 // kernels for the meta device, slow to load and to run, are the last resort.
 void call_on_meta(Recorder& recorder, const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
-  // A library says what its operator gives by a kernel for meta; its other kernels may read data or have effects.
-  const bool own = info.op.str().substr(0, 6) != "aten::" && handle.hasKernelForDispatchKey(c10::DispatchKey::Meta);
-  if (own) {
+  if (!info.of_torch) {
     recorder.call_kernel_for_meta(handle, stack);
   } else if (info.structured) {
     Probe probe(recorder);
@@ -227,15 +225,24 @@ void Recorder::call_kernel_for_meta(const c10::OperatorHandle& handle, torch::ji
 
 std::vector<std::string> meta_operators() { return MetaCalls::instance().names(); }
 
+// In eager the fake implementation of a library's operator doesn't run: its exceptions aren't the program's.
+void Recorder::break_for_fake(const std::string& op, const std::string& words) {
+  if (words.find("no fake impl registered") != words.npos) break_now("no_fake", op);
+  break_now("fake_failed", op + " fails: " + words.substr(0, words.find('\n')));
+}
+
 Recorder::Results Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info,
                                            c10::ArrayRef<IValue> stack) {
   MetaArguments arguments(*this);
   torch::jit::Stack metas = arguments.convert(stack);
   try {
     call_on_meta(*this, handle, info, metas);
+  } catch (const InternalError&) {
+    throw;
   } catch (const c10::NotImplementedError&) {
     break_now("data_dependent", handle.schema().name());
   } catch (const std::exception& error) {
+    if (!info.of_torch) break_for_fake(handle.schema().name(), error.what());
     // A composition that reads numbers from its arguments.
     if (!std::strstr(error.what(), "on meta tensors")) throw;
     break_now("data_dependent_item", handle.schema().name());

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/once.h"
 #include "guards/origin.h"
+#include "torch/op_info.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
@@ -126,37 +128,46 @@ void register_fetches() {
 }
 
 bool is_singleton(PyObject* object) {
-  static const std::vector<PyTypeObject*> types = {torch_type("dtype"), torch_type("layout"),
-                                                   torch_type("memory_format"), torch_type("qscheme")};
+  static constinit Once<std::vector<PyTypeObject*>> types_once;
+  const auto& types = types_once.get([] {
+    return std::vector<PyTypeObject*>{torch_type("dtype"), torch_type("layout"), torch_type("memory_format"),
+                                      torch_type("qscheme")};
+  });
   return is_one_of(Py_TYPE(object), types);
 }
 
 bool is_device(PyObject* object) {
-  static PyTypeObject* type = torch_type("device");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return torch_type("device"); });
   return Py_IS_TYPE(object, type);
 }
 
 bool is_torch_size(PyObject* object) {
-  static PyTypeObject* type = torch_type("Size");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return torch_type("Size"); });
   return Py_IS_TYPE(object, type);
 }
 
 bool is_parameter(PyObject* tensor) {
-  static PyTypeObject* type = torch_type("nn.Parameter");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return torch_type("nn.Parameter"); });
   return PyType_IsSubtype(Py_TYPE(tensor), type);
 }
 
 bool is_torch_owned(PyTypeObject* type) {
-  static const std::vector<PyTypeObject*> types = {torch_type("Tensor"),
-                                                   torch_type("nn.Parameter"),
-                                                   torch_type("nn.Buffer"),
-                                                   torch_type("_C.TensorBase"),
-                                                   torch_type("_C._TensorMeta"),
-                                                   torch_type("nn.parameter._ParameterMeta"),
-                                                   torch_type("nn.parameter._BufferMeta"),
-                                                   torch_type("SymInt"),
-                                                   torch_type("SymFloat"),
-                                                   torch_type("SymBool")};
+  static constinit Once<std::vector<PyTypeObject*>> types_once;
+  const auto& types = types_once.get([] {
+    return std::vector<PyTypeObject*>{torch_type("Tensor"),
+                                      torch_type("nn.Parameter"),
+                                      torch_type("nn.Buffer"),
+                                      torch_type("_C.TensorBase"),
+                                      torch_type("_C._TensorMeta"),
+                                      torch_type("nn.parameter._ParameterMeta"),
+                                      torch_type("nn.parameter._BufferMeta"),
+                                      torch_type("SymInt"),
+                                      torch_type("SymFloat"),
+                                      torch_type("SymBool")};
+  });
   return is_one_of(type, types);
 }
 
@@ -178,14 +189,19 @@ bool is_trusted_function(PyObject* function) {
 }
 
 bool is_tensor_function(PyObject* callable) {
-  static const std::vector<PyObject*> holders = {torch_object("_C._VariableFunctions"),
-                                                 torch_object("_C._nn"),
-                                                 torch_object("_C._fft"),
-                                                 torch_object("_C._linalg"),
-                                                 torch_object("_C._special"),
-                                                 torch_object("_C._VariableFunctionsClass")};
-  static PyTypeObject* base = torch_type("_C.TensorBase");
-  static const std::unordered_set<PyObject*> functions = static_functions("_C._VariableFunctions");
+  static constinit Once<std::vector<PyObject*>> holders_once;
+  const auto& holders = holders_once.get([] {
+    return std::vector<PyObject*>{torch_object("_C._VariableFunctions"),
+                                  torch_object("_C._nn"),
+                                  torch_object("_C._fft"),
+                                  torch_object("_C._linalg"),
+                                  torch_object("_C._special"),
+                                  torch_object("_C._VariableFunctionsClass")};
+  });
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* base = once.get([] { return torch_type("_C.TensorBase"); });
+  static constinit Once<std::unordered_set<PyObject*>> functions_once;
+  const auto& functions = functions_once.get([] { return static_functions("_C._VariableFunctions"); });
   if (functions.count(callable)) return true;
   if (PyCFunction_Check(callable)) {
     PyObject* self = PyCFunction_GET_SELF(callable);
@@ -198,12 +214,48 @@ bool is_tensor_function(PyObject* callable) {
 }
 
 bool is_operator_object(PyObject* object) {
-  static const std::vector<PyTypeObject*> types = {torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")};
+  static constinit Once<std::vector<PyTypeObject*>> types_once;
+  const auto& types = types_once.get(
+      [] { return std::vector<PyTypeObject*>{torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")}; });
   return is_one_of(Py_TYPE(object), types);
 }
 
+namespace {
+
+std::string text_attribute(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  const char* text = value && PyUnicode_Check(value.get()) ? PyUnicode_AsUTF8(value.get()) : nullptr;
+  PyErr_Clear();
+  return text ? text : "";
+}
+
+bool is_unknown_composition(const std::string& op, const std::string& overload) {
+  const auto found = c10::Dispatcher::singleton().findOp({op, overload});
+  return found && found->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !found->hasKernelForDispatchKey(c10::DispatchKey::Meta);
+}
+
+}  // namespace
+
+std::string unknown_composition(PyObject* op) {
+  // A packet would look for an attribute that it has not among its overloads.
+  const bool one = std::string_view(Py_TYPE(op)->tp_name) == "OpOverload";
+  Ref schema = one ? Ref::steal(PyObject_GetAttrString(op, "_schema")) : Ref();
+  const std::string name = schema ? text_attribute(schema.get(), "name") : text_attribute(op, "_qualified_op_name");
+  if (is_of_torch(name)) return "";
+  if (schema) return is_unknown_composition(name, text_attribute(schema.get(), "overload_name")) ? name : "";
+  Ref overloads = Ref::steal(PyObject_GetAttrString(op, "_overload_names"));
+  PyErr_Clear();
+  for (Py_ssize_t i = 0; overloads && PyList_Check(overloads.get()) && i < PyList_GET_SIZE(overloads.get()); ++i) {
+    const char* overload = PyUnicode_AsUTF8(PyList_GET_ITEM(overloads.get(), i));
+    if (overload && is_unknown_composition(name, overload)) return name;
+  }
+  return "";
+}
+
 bool is_known_base(PyTypeObject* type) {
-  static PyTypeObject* function = torch_type("_C._FunctionBase");
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* function = once.get([] { return torch_type("_C._FunctionBase"); });
   return type == function;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/ref.h"
@@ -12,6 +13,7 @@
 
 namespace graphlift::torch_layer {
 
+void register_node_class();           // the class name of a region's autograd node in Python; once
 void register_fetches();              // how guards fetch .grad and the attributes of tensors
 bool is_singleton(PyObject* object);  // dtype, layout, memory format, qscheme
 bool is_device(PyObject* object);     // torch.device
@@ -25,6 +27,8 @@ bool is_trusted_function(PyObject* function);
 bool is_tensor_function(PyObject* callable);
 // torch.ops.<namespace>.<name>, or one overload of it.
 bool is_operator_object(PyObject* object);
+// The name of such an operator when a library composed it of code that would run while capturing; else empty.
+std::string unknown_composition(PyObject* op);
 bool is_known_base(PyTypeObject* type);  // C bases of torch's Python classes that may be made while capturing
 bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes);
 // A torch.SymInt/SymFloat/SymBool of ours becomes its value, guarded. Null with a Python error.

@@ -110,6 +110,7 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
   info->rule = ops::find_op(info->op);
   info->special = find_special(info->op.str());
   info->break_kind = find_break(info->op.str());
+  info->of_torch = is_of_torch(schema.name());
   info->decomposes = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   info->composite_explicit = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
   info->structured = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
@@ -134,6 +135,8 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
 }
 
 }  // namespace
+
+bool is_of_torch(std::string_view op) { return op.starts_with("aten::") || op.starts_with("prims::"); }
 
 const OpInfo& op_info(const OperatorHandle& handle) {
   static std::mutex mutex;

@@ -31,6 +31,7 @@ struct OpInfo {
   const ops::OpRow* rule = nullptr;
   SpecialCall special = nullptr;
   const char* break_kind = nullptr;  // always a graph break of this kind
+  bool of_torch = true;              // torch's own: its kernels are known to do what torch says
   bool decomposes = false;           // composed of other operators, whatever the backend
   bool composite_explicit = false;   // has a kernel for all backends, made of other operators
   bool structured = false;           // has torch's C++ shape function
@@ -44,6 +45,7 @@ struct OpInfo {
   std::vector<size_t> functional_arguments;
 };
 
+bool is_of_torch(std::string_view op);
 const OpInfo& op_info(const c10::OperatorHandle& handle);
 
 // Rows of special_ops.cpp.

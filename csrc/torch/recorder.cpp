@@ -113,10 +113,20 @@ void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, t
   if (probing_) return probe_call(handle, info, stack);
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
-  if (info.decomposes && !info.rule) return decompose(handle, stack);
+  if (!info.of_torch) refuse_unknown(handle, info);
+  if (info.decomposes && !info.rule && info.of_torch) return decompose(handle, stack);
   if (info.kind == OpKind::Mutating) return mutate(handle, info, stack);
   if (info.kind == OpKind::View) return view(handle, info, stack);
   return pure(handle, info, stack);
+}
+
+// Of a library's operator only what it says for that purpose may run: a kernel for meta. Its other kernels may read
+// data or have effects.
+void Recorder::refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& info) {
+  const auto& schema = handle.schema();
+  const bool silent = schema.returns().empty() && info.kind != OpKind::Mutating;
+  if (silent || !info.returns_tensors) break_now("opaque_operator", schema.name());
+  if (!handle.hasKernelForDispatchKey(c10::DispatchKey::Meta)) break_now("no_fake", schema.name());
 }
 
 void Recorder::decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {

@@ -98,6 +98,8 @@ class Recorder {
   void write(const at::Tensor& tensor, ir::ValueRef value);
   // Runs the operator's composition with recording on.
   void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  void refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& info);
+  [[noreturn]] void break_for_fake(const std::string& op, const std::string& words);
   // Pops the arguments and pushes stand-ins for a node's results, in the structure of the schema's returns.
   void push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack);
 

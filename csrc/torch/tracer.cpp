@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/once.h"
 #include "torch/autograd_node.h"
 #include "torch/convert.h"
 #include "torch/sym_node.h"
@@ -28,10 +29,11 @@ struct OutsideHistory final : torch::autograd::Node {
 };
 
 PyObject* parameter_class() {
-  static PyObject* found = [] {
+  static constinit Once<PyObject*> once;
+  PyObject* found = once.get([] {
     Ref module = Ref::steal(PyImport_ImportModule("torch.nn.parameter"));
     return module ? PyObject_GetAttrString(module.get(), "Parameter") : nullptr;
-  }();
+  });
   return found;
 }
 

@@ -32,6 +32,47 @@ def calls_another_extension(x):
     return y + number % 7
 
 
+@torch.library.custom_op("graphlift_broken::doubled", mutates_args=())
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@torch.library.custom_op("graphlift_broken::tripled", mutates_args=())
+def tripled(x: torch.Tensor) -> torch.Tensor:
+    return x * 3
+
+
+@tripled.register_fake
+def refuses(x):
+    raise NotImplementedError("not yet")
+
+
+@torch.library.custom_op("graphlift_broken::rank", mutates_args=())
+def rank(x: torch.Tensor) -> int:
+    return x.dim()
+
+
+@breaks("no_fake")
+def calls_an_operator_without_a_fake(x):
+    y = x * 2
+    y = doubled(y)  # break
+    return y + 1
+
+
+@breaks("fake_failed")
+def calls_an_operator_with_a_wrong_fake(x):
+    y = x * 2
+    y = tripled(y)  # break
+    return y + 1
+
+
+@breaks("opaque_operator")
+def calls_an_operator_that_gives_a_number(x):
+    y = x * 2
+    number = rank(y)  # break
+    return y + number
+
+
 @breaks("data_dependent_item")
 def reads_an_item(x):
     y = x * 2

@@ -67,6 +67,21 @@ def test_cpp_heads():
     assert not wrong, "\n".join(wrong)
 
 
+def test_static_locals_run_no_python():
+    """Their guard is held while the GIL is given up: base/once.h is for values that Python code makes."""
+    static = re.compile(r"^ +static (?!constexpr|constinit)[^;={(]*(?:= \*?\[\] \{.*?\}\(\);|[={(].*?;)", re.M | re.S)
+    python = re.compile(
+        r"PyImport_|PyObject_(Get|Call|Dir)|PyErr_New|PyType_From|WithGil|torch_(type|object)\(|own_method\("
+    )
+    wrong = []
+    for path in cpp_sources():
+        text = path.read_text()
+        for match in static.finditer(text):
+            if python.search(match[0]):
+                wrong.append(f"{name(path)}:{text.count(chr(10), 0, match.start()) + 1}")
+    assert not wrong, "\n".join(wrong)
+
+
 def test_python_heads():
     wrong = [
         name(path)

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/gil.h"
 #include "base/log.h"
+#include "base/once.h"
 #include "base/text.h"
 
 namespace graphlift::cpu::onednn {
@@ -110,12 +111,12 @@ Search search() {
 }  // namespace
 
 const Library* library(std::string* why) {
-  // Never destroyed: primitives may outlive every static object.
-  static const Search& found = *[] {
-    auto* out = new Search(search());
-    if (!out->why.empty()) log(Artifact::PerfHints, cat(out->why, "; torch's kernels are used for contractions"));
+  static constinit Once<Search> once;
+  const Search& found = once.get([] {
+    Search out = search();
+    if (!out.why.empty()) log(Artifact::PerfHints, cat(out.why, "; torch's kernels are used for contractions"));
     return out;
-  }();
+  });
   if (found.why.empty()) return &found.library;
   if (why) *why = found.why;
   return nullptr;

@@ -59,8 +59,10 @@ BUILD = build/$(shell $(RUN) -c 'import sys; print(sys.implementation.cache_tag)
 ctest:
 	$(VENV)/bin/ctest --test-dir $(BUILD) --output-on-failure
 
+# Models, operators and random graphs once more with all passes off.
 pytest:
 	GRAPHLIFT_STRICT=1 $(RUN) -m pytest tests
+	GRAPHLIFT_STRICT=1 GRAPHLIFT_SKIP_PASSES=all $(RUN) -m pytest -m without_passes tests
 
 lint: test-tools
 	$(RUN) -m ruff check .

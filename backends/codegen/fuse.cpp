@@ -1,6 +1,8 @@
 // Owns: see fuse.h.
 #include "backends/codegen/fuse.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "ops/traits.h"
 
@@ -170,6 +172,31 @@ const ir::Op& native_op() {
 
 size_t index_of(const ir::Node& call) { return static_cast<size_t>(call.args[0].sym()->constant()); }
 
+namespace {
+
+constexpr Stage kStages[] = {
+    {"fusion", [](FuseOptions& options) -> bool& { return options.group.fuse; }, "puts calls into shared kernels"},
+    {"inlining", [](FuseOptions& options) -> bool& { return options.group.inline_cheap; },
+     "computes cheap values where they are used instead of storing them"},
+};
+
+void check(const ir::Graph& graph, const FusedGraph& fused) {
+  std::string wrong = ir::verify(*fused.graph);
+  if (wrong.empty() && fused.graph->outputs().size() != graph.outputs().size()) wrong = "it has other outputs";
+  for (size_t i = 0; i < fused.kernels.size() && wrong.empty(); ++i)
+    if (wrong = verify(fused.kernels[i]); !wrong.empty()) wrong += " in kernel\n" + print(fused.kernels[i]);
+  GL_CHECK(wrong.empty(), "fusion left a malformed graph: " + wrong);
+}
+
+}  // namespace
+
+std::span<const Stage> all_stages() { return kStages; }
+
+void leave_out(const std::vector<std::string>& names, FuseOptions* options) {
+  for (const Stage& stage : kStages)
+    if (std::find(names.begin(), names.end(), stage.name) != names.end()) stage.flag(*options) = false;
+}
+
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   LowerOptions how = options.lower;
   if (options.takes) how.keeps = options.takes;
@@ -177,6 +204,7 @@ FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   const Grouping grouping = group(graph, *lowered, options.group);
   FusedGraph result{std::make_unique<ir::Graph>(), {}, {}};
   Rewriter(graph, *lowered, grouping, options, &result).run();
+  check(graph, result);
   return result;
 }
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "backends/codegen/kernel_build.h"
@@ -16,6 +18,16 @@ struct FuseOptions {
   // Calls that the backend takes itself; they are not lowered.
   std::function<bool(const ir::Node&)> takes = {};
 };
+
+// A part of fusing that can be left out, as passes can.
+struct Stage {
+  std::string_view name;
+  bool& (*flag)(FuseOptions&);
+  std::string_view sentence;
+};
+std::span<const Stage> all_stages();
+// Names of no stage are let pass: they may be passes.
+void leave_out(const std::vector<std::string>& names, FuseOptions* options);
 
 // A call that the backend takes: the original one, which lives as long as the graph that was fused, and how each of its
 // tensors lies in the memory that the new call gets in its place (offset relative to that memory's first element).

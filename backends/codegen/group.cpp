@@ -24,7 +24,7 @@ class Grouper {
   Grouping run() {
     for (const LoweredCall& call : lowered_.calls)
       if (call.external) external_.emplace(call.node, -1);
-    result_.inlined = find_inlined(lowered_, needs_);
+    if (options_.inline_cheap) result_.inlined = find_inlined(lowered_, needs_);
     place_all();
     find_stored();
     order_steps();

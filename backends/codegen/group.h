@@ -47,7 +47,8 @@ struct Grouping {
 };
 
 struct GroupOptions {
-  bool fuse = true;  // false: one call, one kernel
+  bool fuse = true;          // false: one call, one kernel
+  bool inline_cheap = true;  // false: each value that a call makes is stored
   size_t most_members = 96;
 };
 

@@ -90,6 +90,30 @@ std::string print(const Kernel& kernel) {
   return text;
 }
 
+std::string verify(const Kernel& kernel) {
+  const size_t axes = kernel.axes.size(), buffers = kernel.buffers.size();
+  auto is_buffer = [&](int i) { return i >= 0 && static_cast<size_t>(i) < buffers; };
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    const std::string at = " at v" + std::to_string(i);
+    for (const int arg : node.args)
+      if (arg < 0 || static_cast<size_t>(arg) >= i) return "an operand that is not computed before" + at;
+    if ((node.kind == Kind::Load || node.kind == Kind::Index) && node.index.strides.size() != axes)
+      return "an index of other axes" + at;
+    if (node.kind == Kind::Load && !is_buffer(node.buffer)) return "a load of no buffer" + at;
+    if (node.kind == Kind::Reduce && node.args.size() != 1) return "a reduction of other than one operand" + at;
+    if (node.kind == Kind::Prim && static_cast<int>(node.args.size()) != row(node.prim).arity)
+      return "a primitive with other operands" + at;
+  }
+  for (const KernelStore& store : kernel.stores) {
+    if (store.value < 0 || static_cast<size_t>(store.value) >= kernel.nodes.size()) return "a store of nothing";
+    if (!is_buffer(store.buffer) || !kernel.buffers[static_cast<size_t>(store.buffer)].written)
+      return "a store into no written buffer";
+    if (store.index.strides.size() != axes) return "a store at an index of other axes";
+  }
+  return {};
+}
+
 void merge_axes(Kernel* kernel) {
   for (size_t axis = kernel->axes.size(); axis-- > 0;)
     if (kernel->axes[axis].extent.same(1)) erase_axis(kernel, axis);

@@ -69,6 +69,9 @@ struct Kernel {
 // Canonical text: two kernels with one text compute the same with their buffers.
 std::string print(const Kernel& kernel);
 
+// What is wrong with a kernel; empty: nothing.
+std::string verify(const Kernel& kernel);
+
 // Puts neighbouring axes together where every access lies so that they are one, and drops axes of one element.
 void merge_axes(Kernel* kernel);
 

@@ -49,15 +49,17 @@ class Cpu final : public backend::Backend {
   std::string name() const override { return "cpu"; }
   bool supports(ir::Device device) const override { return device.is_cpu(); }
 
-  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
-                                                  const std::vector<at::Tensor>& constants) const override {
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
+                                                  const backend::Options& how) const override {
     if (!jit_refusal().empty()) {
       log(Artifact::PerfHints, [] { return "no kernels are made for the CPU, torch's own run: " + jit_refusal(); });
       return std::make_unique<reference::Program>(graph, constants);
     }
     codegen::FuseOptions options;
     options.lower.device_type = 0;
+    options.lower.round_each_call = how.emulate_precision_casts;
     options.takes = can_take;
+    codegen::leave_out(how.skip, &options);
     const codegen::FusedGraph fused = codegen::fuse(graph, options);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {

@@ -30,7 +30,11 @@ class KernelEmitter {
     result_.units = 1;
     for (const int axis : schedule_.outer) result_.units = result_.units * extent(axis);
     if (pieces()) result_.units = result_.units * ceildiv(extent(schedule_.vector_axis), schedule_.chunk);
-    loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
+    // Strides of memory without elements say nothing: 0 where the axis is kept.
+    if (stores_nothing())
+      result_.units = 0;
+    else
+      loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
     code_.line("ret void");
     measure_unit();
     result_.text = module();
@@ -42,6 +46,11 @@ class KernelEmitter {
   const ir::Sym& extent(int axis) const { return kernel_.axes[static_cast<size_t>(axis)].extent; }
   // Whether units are pieces of the vector axis.
   bool pieces() const { return schedule_.vector_axis >= 0 && schedule_.shape != Shape::Rows; }
+
+  bool stores_nothing() const {
+    return std::any_of(kernel_.axes.begin(), kernel_.axes.end(),
+                       [](const codegen::KernelAxis& axis) { return !axis.reduced && axis.extent.same(0); });
+  }
 
   Reg symbolic(const ir::Sym& value) {
     if (value.is_constant()) return code_.integer(value.constant(), DType::int64, 1);

@@ -17,9 +17,11 @@ namespace {
 
 constexpr int8_t kCuda = 1;
 
-codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type) {
+codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
+  options.lower.round_each_call = how.emulate_precision_casts;
+  codegen::leave_out(how.skip, &options);
   return codegen::fuse(graph, options);
 }
 
@@ -40,9 +42,9 @@ class Cuda final : public backend::Backend {
   // Numbers of the CPU, and copies to it, are part of programs of a GPU.
   bool supports(ir::Device device) const override { return device.type == device_type_ || device.is_cpu(); }
 
-  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
-                                                  const std::vector<at::Tensor>& constants) const override {
-    const codegen::FusedGraph parts = fused(graph, device_type_);
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
+                                                  const backend::Options& how) const override {
+    const codegen::FusedGraph parts = fused(graph, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) return std::make_unique<reference::Program>(graph, constants);
     if (const std::string refusal = kernel_refusal(device); !refusal.empty()) {
@@ -101,7 +103,7 @@ void register_cuda_backend() {
 }
 
 std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture) {
-  const codegen::FusedGraph parts = fused(graph, device_type);
+  const codegen::FusedGraph parts = fused(graph, device_type, {});
   std::vector<std::string> texts;
   Target target;
   target.architecture = architecture;

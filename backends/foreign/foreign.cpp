@@ -102,8 +102,8 @@ class Foreign final : public backend::Backend {
   bool supports(ir::Device) const override { return true; }
   std::string fingerprint() const override { return ""; }  // nothing is known of it: its results can't be cached
 
-  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
-                                                  const std::vector<at::Tensor>& constants) const override {
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
+                                                  const backend::Options&) const override {
     WithGil gil;
     cpython::HookScope nobody(nullptr);
     Ref tensors = checked(PyList_New(0));

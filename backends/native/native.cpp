@@ -24,14 +24,14 @@ class Native final : public backend::Backend {
  public:
   std::string name() const override { return "native"; }
   bool supports(ir::Device) const override { return true; }
-  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
-                                                  const std::vector<at::Tensor>& constants) const override {
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
+                                                  const backend::Options& options) const override {
     for (const char* name : kBackends) {
       const auto found = backend::find_backend(name);
       if (!found || !supports_all(*found, graph)) continue;
       if (found->name() == kBackends[std::size(kBackends) - 1])
         log(Artifact::PerfHints, "no kernels are made for a graph of devices that no native backend takes together");
-      return found->compile(graph, constants);
+      return found->compile(graph, constants, options);
     }
     throw InternalError("no backend takes this graph");
   }

@@ -11,8 +11,8 @@ class Reference final : public backend::Backend {
  public:
   std::string name() const override { return "reference"; }
   bool supports(ir::Device) const override { return true; }
-  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph,
-                                                  const std::vector<at::Tensor>& constants) const override {
+  std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
+                                                  const backend::Options&) const override {
     return std::make_unique<Program>(graph, constants);
   }
   std::string fingerprint() const override { return "reference"; }

@@ -15,6 +15,13 @@ class Tensor;
 
 namespace graphlift::backend {
 
+// How the user wants a graph to be compiled.
+struct Options {
+  std::string mode = "default";
+  bool emulate_precision_casts = false;  // 16-bit floats are rounded after each call, as eager does
+  std::vector<std::string> skip;         // names of passes and stages that don't run
+};
+
 // An executable graph. Thread-safe: run() keeps its state on the caller's stack.
 class CompiledGraph {
  public:
@@ -31,8 +38,8 @@ class Backend {
   virtual std::string name() const = 0;
   virtual bool supports(ir::Device device) const = 0;
   // `constants`: the tensors of "graphlift::constant" nodes by index; the result keeps those it needs.
-  virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph,
-                                                 const std::vector<at::Tensor>& constants) const = 0;
+  virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
+                                                 const Options& options) const = 0;
   virtual std::string fingerprint() const = 0;  // part of every cache key
 };
 

@@ -1,10 +1,27 @@
 // Owns: see compile.h.
 #include "engine/compile.h"
 
+#include "base/error.h"
 #include "base/log.h"
 #include "cpython/hook.h"
 
 namespace graphlift::engine {
+
+namespace {
+
+// What a pass or a backend did not foresee is an internal error like any other.
+std::unique_ptr<torch_layer::Executable> make_executable(const Config& config, torch_layer::Traced traced) {
+  try {
+    return torch_layer::make_executable(std::move(traced), {config.backend, config.recompute, config.how});
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (PyErr_Occurred()) throw;
+    throw InternalError(std::string("a graph could not be compiled: ") + error.what());
+  }
+}
+
+}  // namespace
 
 RegionPtr compile_region(const Config& config, capture::Captured captured) {
   cpython::HookScope nobody(nullptr);  // Python that backends run is no part of the program
@@ -29,10 +46,10 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
     if (!region->returns) region->kind = Region::Kind::Plain;
     return region;
   }
-  if (config.mode != "default")
-    log(Artifact::PerfHints, [&] { return "mode \"" + config.mode + "\" does what \"default\" does, so far"; });
+  if (config.how.mode != "default")
+    log(Artifact::PerfHints, [&] { return "mode \"" + config.how.mode + "\" does what \"default\" does, so far"; });
   region->outputs = captured.traced->outputs.size();
-  region->executable = torch_layer::make_executable(std::move(*captured.traced), {config.backend, config.recompute});
+  region->executable = make_executable(config, std::move(*captured.traced));
   ++counters().graphs;
   return region;
 }

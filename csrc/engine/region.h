@@ -20,7 +20,7 @@ struct Config {
   bool fullgraph = false;
   capture::Dynamic dynamic = capture::Dynamic::Automatic;
   std::shared_ptr<const backend::Backend> backend;
-  std::string mode = "default";
+  backend::Options how;
   bool recompute = true;
   size_t recompile_limit = 8;     // regions that start at one instruction
   size_t regions_per_code = 128;  // all of one code object

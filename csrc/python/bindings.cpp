@@ -30,10 +30,12 @@ engine::Config config_from(const py::dict& given) {
   const py::object backend = given["backend"];
   config.backend = py::isinstance<py::str>(backend) ? backend::find_backend(backend.cast<std::string>())
                                                     : own_backend(backend.ptr());
-  config.mode = given["mode"].cast<std::string>();
+  config.how.mode = given["mode"].cast<std::string>();
   const py::dict options = given["options"];
   config.recompile_limit = options["recompile_limit"].cast<size_t>();
   config.recompute = options["recompute"].cast<bool>();
+  config.how.emulate_precision_casts = options["emulate_precision_casts"].cast<bool>();
+  config.how.skip = options["skip_passes"].cast<std::vector<std::string>>();
   return config;
 }
 

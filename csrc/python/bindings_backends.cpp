@@ -1,12 +1,14 @@
 // Owns: which backends there are: built in, by name, and the program's own; and what tests ask of them.
 #include <pybind11/stl.h>
 
+#include "backends/codegen/fuse.h"
 #include "backends/codegen/lower_rule.h"
 #include "backends/cpu/cpu.h"
 #include "backends/cuda/cuda.h"
 #include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
 #include "backends/reference/reference.h"
+#include "passes/pass.h"
 
 namespace py = pybind11;
 
@@ -18,6 +20,14 @@ void bind_backends(py::module_& m) {
     std::vector<std::string> names;
     for (const codegen::LowerRow* row : codegen::all_lowerings()) names.emplace_back(row->name);
     return names;
+  });
+  // What can be left out: passes over graphs, then the stages of fusion; each with what it does.
+  m.def("passes", [] {
+    py::dict rows;
+    auto add = [&](std::string_view name, std::string_view sentence) { rows[py::str(std::string(name))] = sentence; };
+    for (const passes::Pass& pass : passes::all_passes()) add(pass.name, pass.sentence);
+    for (const codegen::Stage& stage : codegen::all_stages()) add(stage.name, stage.sentence);
+    return rows;
   });
   m.def("kernel_refusal", [] { return cpu::kernel_refusal(); });
 }

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/gil.h"
-#include "passes/pass.h"
 #include "torch/executable_prune.h"
 #include "torch/objects.h"
 
@@ -38,12 +37,18 @@ void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd:
 }  // namespace
 
 BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
-                                 std::shared_ptr<const backend::Backend> backend)
-    : graph_(std::move(graph)), saved_(saved), constants_(std::move(constants)), backend_(std::move(backend)) {
+                                 std::shared_ptr<const backend::Backend> backend, backend::Options how,
+                                 passes::PassOptions passes)
+    : graph_(std::move(graph)),
+      saved_(saved),
+      constants_(std::move(constants)),
+      backend_(std::move(backend)),
+      how_(std::move(how)),
+      passes_(std::move(passes)) {
   const auto& inputs = graph_->inputs();
   GL_CHECK(inputs.size() >= saved, "a backward graph with fewer inputs than saved values");
   for (size_t i = saved; i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
-  complete_ = backend_->compile(*graph_, constants_);
+  complete_ = backend_->compile(*graph_, constants_, how_);
 }
 
 const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& defined) const {
@@ -55,8 +60,8 @@ const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& 
   // then may want the lock. Two threads may both compile; the first to be done is kept.
   WithGil gil;
   std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
-  passes::run_passes(graph.get());
-  auto made = backend_->compile(*graph, constants_);
+  passes::run_passes(graph.get(), passes_);
+  auto made = backend_->compile(*graph, constants_, how_);
   std::lock_guard lock(mutex_);
   auto& compiled = variants_[defined];
   if (!compiled) compiled = std::move(made);

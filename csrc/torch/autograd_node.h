@@ -16,6 +16,7 @@
 
 #include "backend/backend.h"
 #include "ir/graph.h"
+#include "passes/pass.h"
 
 namespace graphlift::torch_layer {
 
@@ -34,7 +35,7 @@ class BackwardProgram {
  public:
   // `graph`: inputs are `saved` values, then tangents; outputs are gradients.
   BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
-                  std::shared_ptr<const backend::Backend> backend);
+                  std::shared_ptr<const backend::Backend> backend, backend::Options how, passes::PassOptions passes);
 
   size_t saved() const { return saved_; }
   size_t tangents() const { return tangents_.size(); }
@@ -53,6 +54,8 @@ class BackwardProgram {
   size_t saved_;
   std::vector<at::Tensor> constants_;
   std::shared_ptr<const backend::Backend> backend_;
+  const backend::Options how_;
+  const passes::PassOptions passes_;
   std::vector<ir::TensorType> tangents_;
   std::unique_ptr<backend::CompiledGraph> complete_;  // all tangents defined
   mutable std::mutex mutex_;                          // guards variants_

@@ -54,6 +54,13 @@ std::unique_ptr<ir::Graph> without_gradients(const ir::Graph& joint, size_t prim
   return graph;
 }
 
+passes::PassOptions passes_of(const backend::Options& options) {
+  passes::PassOptions which;
+  for (const std::string& name : options.skip)
+    if (passes::find_pass(name)) which.skip.push_back(name);
+  return which;
+}
+
 }  // namespace
 
 RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
@@ -83,18 +90,23 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     if (slot >= 0 && outputs_[i].aliasing != Aliasing::Fresh && !needed.contains(slot))
       forward_graph_->outputs()[static_cast<size_t>(slot)] = ir::None{};
   }
-  passes::run_passes(forward_graph_.get());
+  const passes::PassOptions which = passes_of(options.how);
+  passes::run_passes(forward_graph_.get(), which);
   slots_ = forward_graph_->outputs().size();
-  for (const ir::Node& node : forward_graph_->nodes())
-    acts_outside_ |= node.kind == ir::NodeKind::Call && ops::traits(node.op).effect != ops::Effect::None;
+  for (const ir::Node& node : forward_graph_->nodes()) {
+    if (node.kind != ir::NodeKind::Call) continue;
+    acts_outside_ |= ops::traits(node.op).effect == ops::Effect::Write;
+    draws_ |= ops::traits(node.op).effect == ops::Effect::Random;
+  }
   find_copies();
   if (traced.tangents > 0) {
     plan_saved(saved);
-    if (parts.backward) passes::run_passes(parts.backward.get());
+    if (parts.backward) passes::run_passes(parts.backward.get(), which);
     if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
-    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend);
+    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend,
+                                                  options.how, which);
   }
-  forward_ = options.backend->compile(*forward_graph_, constants);
+  forward_ = options.backend->compile(*forward_graph_, constants, options.how);
 }
 
 void RegionExecutable::index_outputs() {

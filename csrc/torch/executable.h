@@ -91,7 +91,8 @@ class RegionExecutable final : public Executable {
   std::vector<GradientOf> gradients_;
   size_t slots_ = 0;  // outputs of the forward graph
   size_t symbol_count_ = 0;
-  bool acts_outside_ = false;  // some call writes in place, draws or acts on the world: the graph must not run twice
+  bool acts_outside_ = false;  // some call writes in place or acts on the world: the graph must not run twice
+  bool draws_ = false;         // random numbers: the program would draw others after the graph
   std::unique_ptr<ir::Graph> forward_graph_;
   std::unique_ptr<backend::CompiledGraph> forward_;
   std::shared_ptr<const BackwardProgram> backward_;

@@ -58,7 +58,7 @@ Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObj
   } catch (const std::exception&) {
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
     torch::translate_exception_to_python(std::current_exception());
-    return late ? Ran::Failed : Ran::Untouched;
+    return late || draws_ ? Ran::Failed : Ran::Untouched;
   }
 }
 

@@ -10,14 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/ref.h"
 #include "guards/guard.h"
 #include "ir/graph.h"
 #include "ir/sym.h"
-
-namespace graphlift::backend {
-class Backend;
-}
 
 namespace graphlift::torch_layer {
 
@@ -153,6 +150,7 @@ class Executable {
 struct CompileOptions {
   std::shared_ptr<const backend::Backend> backend;
   bool recompute = true;  // backward may compute again what is cheap instead of saving it
+  backend::Options how = {};
 };
 
 // Throws InternalError on a graph that the backend can't take.

@@ -29,7 +29,7 @@ from .control import (
 )
 from .errors import GraphBreakError, GraphliftWarning, InternalError
 from .logs import set_logs
-from .options import list_backends, list_modes, list_options
+from .options import list_backends, list_modes, list_options, list_passes
 from .redirect import install, uninstall
 from .report import explain
 
@@ -50,6 +50,7 @@ __all__ = [
     "list_backends",
     "list_modes",
     "list_options",
+    "list_passes",
     "mark_dynamic",
     "mark_static",
     "maybe_mark_dynamic",

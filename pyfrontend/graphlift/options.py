@@ -1,5 +1,6 @@
 """What `graphlift.compile` accepts: modes, backends, options. A wrong name is answered with the right ones."""
 
+import os
 from typing import Any
 
 from . import _C
@@ -16,10 +17,12 @@ MODES = {
 BACKEND_ALIASES = {"eager": "reference"}
 DEFAULT_BACKEND = "native"
 
-# name -> (type, default, what it does)
+# name -> (type, default, what it does). Without `skip_passes`, GRAPHLIFT_SKIP_PASSES says the same.
 OPTIONS: dict[str, tuple[type, Any, str]] = {
     "recompile_limit": (int, 8, "regions per place in the code before a call runs in eager for good"),
     "recompute": (bool, True, "backward may compute cheap values again instead of saving them"),
+    "emulate_precision_casts": (bool, False, "16-bit floats are rounded after each operator, as eager does"),
+    "skip_passes": (str, None, 'passes that don\'t run: names of list_passes() with commas between, or "all"'),
 }
 
 
@@ -31,6 +34,11 @@ def list_modes() -> list[str]:
 def list_options() -> dict[str, str]:
     """The keys of `options`, each with what it does."""
     return {name: f"{kind.__name__}, default {default}: {text}" for name, (kind, default, text) in OPTIONS.items()}
+
+
+def list_passes() -> dict[str, str]:
+    """What `options={"skip_passes": ...}` may name, each with what it does."""
+    return _C.passes()
 
 
 def list_backends() -> list[str]:
@@ -51,6 +59,18 @@ def make_config(*, fullgraph, dynamic, backend, mode, options) -> dict[str, Any]
         "mode": mode or "default",
         "options": _check_options(options),
     }
+
+
+def _skipped(names: str | None) -> list[str]:
+    source = "option 'skip_passes'"
+    if names is None:
+        names, source = os.environ.get("GRAPHLIFT_SKIP_PASSES", ""), "GRAPHLIFT_SKIP_PASSES"
+    known = list(list_passes())
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known and name != "all":
+            raise ValueError(f"{source} names no pass {name!r}; valid are all, {', '.join(known)}")
+    return known if "all" in wanted else wanted
 
 
 def _check_backend(backend):
@@ -76,4 +96,5 @@ def _check_options(options) -> dict[str, Any]:
             wanted = "a positive int" if kind is int else f"a {kind.__name__}"
             raise ValueError(f"option {name!r} is {wanted}, not {value!r}")
         checked[name] = value
+    checked["skip_passes"] = _skipped(checked["skip_passes"])
     return checked

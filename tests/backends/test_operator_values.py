@@ -11,7 +11,10 @@ from samples import TABLE
 import graphlift
 from graphlift import _C
 
-pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
+pytestmark = [
+    pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}"),
+    pytest.mark.without_passes,
+]
 
 # Fresh tensors that may look at their operand's memory here; a region then hands out a copy, whose strides are its own.
 COPIED = {"aten::_unsafe_view.default", "aten::lift_fresh.default"}

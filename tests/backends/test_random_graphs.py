@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 import graphlift
 from graphlift import _C
 
-pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
+pytestmark = [
+    pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}"),
+    pytest.mark.without_passes,
+]
 
 SHAPES = [(4, 6), (1, 6), (6,), (4, 1), (2, 3, 8), (3, 8), (2, 1, 8), (33, 17), (5, 40), (1,), (16, 16), ()]
 UNARY = {

@@ -7,6 +7,8 @@ from torch.utils.checkpoint import checkpoint
 
 import graphlift
 
+pytestmark = pytest.mark.without_passes
+
 
 def leaf(*numbers):
     return torch.tensor([float(n) for n in numbers or (1, -2, 3)], requires_grad=True)

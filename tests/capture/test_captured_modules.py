@@ -8,6 +8,8 @@ from torch import nn
 
 import graphlift
 
+pytestmark = pytest.mark.without_passes
+
 
 class Attention(nn.Module):
     def __init__(self, width=16, heads=2):

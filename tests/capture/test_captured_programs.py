@@ -10,6 +10,8 @@ from judging import check
 
 import graphlift
 
+pytestmark = pytest.mark.without_passes
+
 
 def vector(*numbers, grad=True):
     return torch.tensor([float(n) for n in numbers], requires_grad=grad)

@@ -18,6 +18,7 @@ one_region = importlib.import_module("one_region")
 workloads = importlib.import_module("models").WORKLOADS
 
 
+@pytest.mark.without_passes
 @pytest.mark.parametrize("name", workloads)
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
 @pytest.mark.parametrize("backend", ["reference", "native"])

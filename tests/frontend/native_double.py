@@ -50,6 +50,10 @@ def graph_count():
     return sum(compiled._calls > 0 for compiled in _live)
 
 
+def passes():
+    return {"fusion": "puts calls into shared kernels"}
+
+
 def counters():
     return {"graphs": graph_count(), "graph_break": {}}
 

@@ -28,7 +28,7 @@ def test_backends(backend):
 
 def test_options():
     assert graphlift.compile(f, options={"recompile_limit": 3, "recompute": False})(torch.ones(1)).item() == 2
-    assert set(graphlift.list_options()) == {"recompile_limit", "recompute"}
+    assert set(graphlift.list_options()) == {"recompile_limit", "recompute", "emulate_precision_casts", "skip_passes"}
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,9 @@ def test_options():
         ({"options": {"recompile_limit": "many"}}, ["positive int"]),
         ({"options": {"recompile_limit": 0}}, ["positive int"]),
         ({"options": {"recompute": 1}}, ["bool"]),
+        ({"options": {"emulate_precision_casts": "yes"}}, ["bool"]),
+        ({"options": {"skip_passes": ["fusion"]}}, ["str"]),
+        ({"options": {"skip_passes": "fusion,folding"}}, ["'folding'", "all", *graphlift.list_passes()]),
         ({"dynamic": "yes"}, ["None", "True", "False"]),
     ],
 )
@@ -49,6 +52,13 @@ def test_wrong_argument_names_the_valid_ones(arguments, valid):
         graphlift.compile(**arguments)  # as a decorator: before there is a function
     for name in valid:
         assert name in str(caught.value)
+
+
+def test_the_environment_says_which_passes_are_skipped(monkeypatch):
+    monkeypatch.setenv("GRAPHLIFT_SKIP_PASSES", "folding")
+    with pytest.raises(ValueError, match="GRAPHLIFT_SKIP_PASSES names no pass 'folding'"):
+        graphlift.compile(f)
+    assert graphlift.compile(f, options={"skip_passes": ""})(torch.ones(1)).item() == 2  # the option goes first
 
 
 @pytest.mark.parametrize("thing", [3, "text", torch.ones(1)])

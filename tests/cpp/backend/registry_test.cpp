@@ -12,7 +12,8 @@ class Named : public Backend {
   explicit Named(std::string name) : name_(std::move(name)) {}
   std::string name() const override { return name_; }
   bool supports(ir::Device) const override { return true; }
-  std::unique_ptr<CompiledGraph> compile(const ir::Graph&, const std::vector<at::Tensor>&) const override {
+  std::unique_ptr<CompiledGraph> compile(const ir::Graph&, const std::vector<at::Tensor>&,
+                                         const Options&) const override {
     return nullptr;
   }
   std::string fingerprint() const override { return name_ + "-1"; }

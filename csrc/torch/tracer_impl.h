@@ -60,6 +60,8 @@ class TracerImpl final : public Tracer {
   void start() override { recorder_.start(); }
   void stop() override { recorder_.stop(); }
   size_t call_count() const override { return recorder_.call_count(); }
+  Reached reached(std::span<PyObject* const> roots) override;
+  bool in_backward() const override { return recorder_.in_backward(); }
   std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;
 
  private:

@@ -3,6 +3,7 @@
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradients.h"
 
 namespace graphlift::capture {
 
@@ -26,11 +27,19 @@ Ref rule_ambient(Capture& c, const CallArgs& call) {
   return result;
 }
 
-Ref rule_backward(Capture& c, const CallArgs&) { return break_here(c, "backward_call"); }
+// requires_grad_(flag) on a tensor that has this flag.
+bool asks_for_what_is(const CallArgs& call) {
+  const Py_ssize_t given = call.nargs - 1 + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  Ref now = Ref::steal(PyObject_GetAttrString(call.args[0], "requires_grad"));
+  if (!now) PyErr_Clear();
+  return given <= 1 && now.get() == (given ? call.args[1] : Py_True);
+}
 
 Ref rule_requires_grad(Capture& c, const CallArgs& call) {
-  if (call.nargs > 0 && c.tensor_of_stand_in.count(call.args[0]))
+  if (call.nargs > 0 && c.tensor_of_stand_in.count(call.args[0])) {
+    if (asks_for_what_is(call)) return Ref::borrow(call.args[0]);
     return break_here(c, "requires_grad_change", "a tensor from outside");
+  }
   Ref result = plain_call(call);
   return c.pending ? Ref() : std::move(result);
 }
@@ -165,9 +174,7 @@ const Family& torch_callables() {
       {"torch._tensor.Tensor.__deepcopy__", 0, rule_break},
       {"torch._tensor.Tensor.__reduce_ex__", 0, rule_break},
       {"torch._tensor.Tensor.__repr__", 0, rule_break},
-      {"torch._tensor.Tensor.backward", 0, rule_backward},
-      {"torch.autograd.backward", 0, rule_backward},
-      {"torch.autograd.grad", 0, rule_backward},
+      {"torch.autograd.graph._engine_run_backward", 0, run_engine},
       {"torch.nn.parameter.Parameter.__new__", 0, rule_parameter},
       {"torch._C._FunctionBase.apply", 0, rule_function_apply},
       {"torch.from_numpy", 0, rule_break},

@@ -79,7 +79,8 @@ class Capture {
   // Outside tensors by identity -> stand-in; and back.
   std::unordered_map<PyObject*, Ref> stand_ins;
   std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;
-  std::unordered_set<PyObject*> grad_written;                    // stand-ins whose .grad was made while capturing
+  // By stand-in of a leaf: its .grad when it was first needed; null: written before it was read.
+  std::unordered_map<PyObject*, Ref> gradients;
   std::vector<guards::OriginId> primal_origins;                  // by primal
   std::unordered_map<guards::OriginId, Ref> int_symbols;         // outside ints that became symbolic
   std::unordered_set<PyObject*> fresh_functions;                 // made by MAKE_FUNCTION while capturing

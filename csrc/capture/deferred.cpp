@@ -29,10 +29,7 @@ bool is_fixed_container(PyObject* object) {
   return true;
 }
 
-bool is_print(PyObject* callable) {
-  static PyObject* const print = PyDict_GetItemString(PyEval_GetBuiltins(), "print");
-  return callable == print;
-}
+bool is_print(PyObject* callable) { return callable == PyDict_GetItemString(PyEval_GetBuiltins(), "print"); }
 
 // What the deferred call is given in place of an argument. Null with a break.
 Ref shown(Capture& capture, const CallArgs& call, Py_ssize_t index) {

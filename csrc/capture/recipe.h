@@ -63,6 +63,7 @@ struct RecipeNode {
   EFFECT(ReplaceDeque, "deque, new content (list node)")                                            \
   EFFECT(SetSlot, "object, member descriptor, value (-1: delete)")                                  \
   EFFECT(SetCell, "cell, value (-1: empty it)")                                                     \
+  EFFECT(SetGrad, "tensor, its gradient or None")                                                   \
   EFFECT(CallAmbient, "callable, args...: a setter of torch's ambient state (grad mode, autocast)") \
   EFFECT(Call, "callable, args...: a deferred call of a known C callable (print of text)")
 

@@ -53,6 +53,7 @@ bool run_ReplaceSet(Operands of) {
 
 bool run_ReplaceDeque(Operands of) { return refill_deque(of[0], of[1]); }
 bool run_SetSlot(Operands of) { return Py_TYPE(of[1])->tp_descr_set(of[1], of[0], of[2]) == 0; }
+bool run_SetGrad(Operands of) { return PyObject_SetAttrString(of[0], "grad", of[1]) == 0; }
 bool run_SetCell(Operands of) { return PyCell_Set(of[0], of[1]) == 0; }
 
 bool run_Call(Operands of) {

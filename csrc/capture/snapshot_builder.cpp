@@ -14,6 +14,16 @@ namespace {
 constexpr int kBeingMade = -2;
 constexpr int kDepthLimit = 400;  // of early parts in early parts: nested tuples
 
+// Python attributes, and the gradient that a backward of the program's left on it.
+bool late_tensor(SnapshotBuilder& builder, PyObject* tensor, int node) {
+  if (!add_attributes(builder, tensor, node)) return false;
+  PyObject* gradient = builder.keep(torch_layer::gradient_of(tensor));
+  if (gradient == Py_None) return true;
+  const int value = gradient ? builder.node_of(gradient) : -1;
+  if (value >= 0) builder.result.recipe.effects.push_back({EffectKind::SetGrad, {node, value}});
+  return value >= 0;
+}
+
 const FreshRule* find_rule(PyObject* object) {
   PyTypeObject* base = c_base(Py_TYPE(object));
   for (std::span<const FreshRule> rules : {container_rules(), object_rules(), callable_rules(), reduce_rules()})
@@ -111,7 +121,7 @@ int SnapshotBuilder::make_tensor(PyObject* tensor) {
     return fetched(capture.primal_origins[static_cast<size_t>(*primal)]);
   const int node = add({NodeKind::Tensor, Ref(), static_cast<int>(result.tensor_outputs.size())});
   result.tensor_outputs.push_back(tensor);
-  static constexpr FreshRule attributes{"tensor", nullptr, nullptr, add_attributes};
+  static constexpr FreshRule attributes{"tensor", nullptr, nullptr, late_tensor};
   late_.push_back({&attributes, tensor, node});
   return node;
 }

@@ -175,6 +175,18 @@ bool effects_of(Builder& builder, const Outside& outside) {
   return true;  // nothing changes tuples and frozensets
 }
 
+// Gradients of outside leaves that are others than at first.
+bool gradient_effects(Builder& builder) {
+  for (const auto& [stand_in, before] : builder.capture.gradients) {
+    PyObject* now = builder.keep(torch_layer::gradient_of(stand_in));
+    if (now == before.get()) continue;
+    const int target = builder.node_of(stand_in);
+    const int value = target < 0 || !now ? -1 : builder.node_of(now);
+    if (value < 0 || !emit(builder, EffectKind::SetGrad, {target, value})) return false;
+  }
+  return true;
+}
+
 bool call_effects(Builder& builder, EffectKind kind, const std::vector<std::pair<Ref, std::vector<Ref>>>& calls) {
   for (const auto& [callable, args] : calls) {
     std::vector<PyObject*> parts{callable.get()};
@@ -209,7 +221,8 @@ bool is_pinned(const guards::OriginTable& origins, OriginId origin, const std::u
 bool add_effects(SnapshotBuilder& builder) {
   for (const Outside* outside : mutated_in_order(builder.capture))
     if (!effects_of(builder, *outside)) return builder.fail(outside->object.get()) >= 0;
-  return call_effects(builder, EffectKind::Call, builder.capture.deferred_calls) &&
+  return gradient_effects(builder) &&
+         call_effects(builder, EffectKind::Call, builder.capture.deferred_calls) &&
          call_effects(builder, EffectKind::CallAmbient, builder.capture.ambient_calls);
 }
 

@@ -3,6 +3,7 @@
 
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradients.h"
 #include "cpython/instance.h"
 
 namespace graphlift::capture {
@@ -15,7 +16,6 @@ namespace {
 
 // C getters that would hand out data, memory or an autograd graph that the stand-in does not have.
 constexpr const char* kRefused[] = {"data_ptr",
-                                    "grad_fn",
                                     "_cdata",
                                     "__cuda_array_interface__",
                                     "__array_interface__",
@@ -30,10 +30,11 @@ constexpr const char* kRefused[] = {"data_ptr",
 
 bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
-// .grad of an outside tensor: another outside tensor, or None.
-Ref outside_grad(Capture& capture, PyObject* tensor, OriginId origin) {
-  Ref grad = Ref::steal(PyObject_GetAttrString(tensor, "grad"));
-  return grad ? capture.admit(grad.get(), capture.origins().child(origin, OriginKind::TensorGrad)) : grad;
+// A stand-in without a history answers as the tensor behind it: that it has none is guarded.
+Ref history(Capture& capture, PyObject* tensor) {
+  Ref value = Ref::steal(PyObject_GetAttrString(tensor, "grad_fn"));
+  return value && value.get() != Py_None ? break_here(capture, "unsupported_attribute", "torch.Tensor.grad_fn")
+                                         : std::move(value);
 }
 
 std::optional<OriginId> origin_of_stand_in(Capture& capture, PyObject* stand_in) {
@@ -61,8 +62,8 @@ Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
   PyObject* real = real_of(capture, tensor);
   const std::optional<OriginId> origin = real ? origin_of_stand_in(capture, tensor) : std::nullopt;
   const OriginId at = origin.value_or(guards::kNoOrigin);
-  if (is_named(name, "grad") && real && origin && !capture.grad_written.count(tensor))
-    return outside_grad(capture, real, at);
+  if (is_named(name, "grad")) return get_gradient(capture, tensor);
+  if (is_named(name, "grad_fn")) return history(capture, tensor);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
   if (found && Py_TYPE(found)->tp_descr_set) {
     for (const char* refused : kRefused)
@@ -92,6 +93,7 @@ int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject
   PyObject* real = real_of(capture, tensor);
   const char* text = PyUnicode_AsUTF8(name);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
+  if (is_named(name, "grad")) return set_gradient(capture, tensor, value ? value : Py_None);
   if (real) {
     if (found) return break_status(capture, "tensor_attribute_store", text);
     const std::optional<OriginId> origin = origin_of_stand_in(capture, tensor);
@@ -101,7 +103,7 @@ int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject
     PyObject* dict = cpython::instance_dict(real);
     return dict ? dict_set(capture, dict, name, value) : break_status(capture, "tensor_attribute_store", text);
   }
-  if (found && (is_named(name, "data") || is_named(name, "grad")))
+  if (found && is_named(name, "data"))
     return break_status(capture, "tensor_attribute_store", text);
   return value ? PyObject_SetAttr(tensor, name, value) : PyObject_DelAttr(tensor, name);
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -88,6 +89,17 @@ class RegionNode final : public torch::autograd::Node {
   Symbols symbols_;
   bool released_ = false;
   bool releasing_ = false;  // this apply is the last one: saved values may go as the backward runs
+};
+
+// The place of a tensor whose history the region itself used up: a backward raises what eager's would.
+class DeadNode final : public torch::autograd::Node {
+ public:
+  explicit DeadNode(std::string words) : words_(std::move(words)) {}
+  std::string name() const override { return "GraphliftBackward"; }
+
+ private:
+  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { TORCH_CHECK(false, words_); }
+  std::string words_;
 };
 
 template <class N, class... Args>

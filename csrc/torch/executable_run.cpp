@@ -79,7 +79,10 @@ void RegionExecutable::compute(Call& call) const {
     at::Tensor& result = call.results[i];
     result = std::move(call.values[static_cast<size_t>(slot_of_plan_[i])]);
     if (result.is_inference() != plan.inference) result = as_inference(result, plan.inference);
-    if (plan.requires_grad && plan.tangent < 0) result.set_requires_grad(true);  // a leaf that the region made
+    if (!plan.dead_history.empty())
+      torch::autograd::set_history(result, NodePtr(make_node<DeadNode>(plan.dead_history)));
+    else if (plan.requires_grad && plan.tangent < 0)
+      result.set_requires_grad(true);  // a leaf that the region made
   }
 }
 

@@ -22,6 +22,7 @@ using torch::autograd::edge_list;
 using torch::autograd::variable_list;
 
 constexpr std::string_view kBackwardAgain = "Trying to backward through the graph a second time";
+constexpr std::string_view kWrittenOver = "has been modified by an inplace operation";
 constexpr std::string_view kCheckpointRefuses = "torch.utils.checkpoint is incompatible with .grad()";
 
 // What a gradient arrives at: a primal that requires one, or a leaf that the region made and hands out.
@@ -263,16 +264,32 @@ class Finish {
     return gradients;
   }
 
-  // A program that ran backward() itself may return a loss whose graph is freed: it requires grad, and nothing flows.
-  bool flows(const Root& root) {
+  // A program that ran backward() itself may return a loss whose graph is freed, or whose saved tensors were written
+  // to since: it requires grad, and a backward raises. Empty: gradients flow.
+  std::string why_dead(const Root& root) {
     try {
       at::Tensor probe = recorder_.new_tensor(recorder_.slot_of(root.tensor)->type, recorder_.value_of(root.tensor));
       differentiate({root}, {probe});
-      return true;
+      return "";
     } catch (const c10::Error& error) {
-      if (std::string_view(error.what()).find(kBackwardAgain) == std::string_view::npos) throw;
-      return false;
+      const std::string words = error.what_without_backtrace();
+      for (std::string_view expected : {kBackwardAgain, kWrittenOver})
+        if (words.find(expected) != std::string::npos) return words;
+      throw;
     }
+  }
+
+  // Roots without a living history are none: outputs get a node that raises.
+  void bury_dead_roots() {
+    std::vector<std::string> words;
+    for (const Root& root : roots_) words.push_back(why_dead(root));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      if (output_roots_[i] >= 0) traced_->outputs[i].dead_history = words[static_cast<size_t>(output_roots_[i])];
+    for (int root : mutation_roots_)
+      if (root >= 0 && !words[static_cast<size_t>(root)].empty())
+        refuse("an input is given a value whose history was freed");
+    size_t at = 0;
+    std::erase_if(roots_, [&](const Root&) { return !words[at++].empty(); });
   }
 
   variable_list make_tangents(const std::vector<Root>& roots) {
@@ -285,7 +302,7 @@ class Finish {
     point_roots_to_plans();
     if (roots_.empty()) return;
     find_targets();
-    if (ran_backward()) std::erase_if(roots_, [this](Root& root) { return !flows(root); });
+    if (recorder_.engine_ran()) bury_dead_roots();
     for (size_t i = 0; i < traced_->outputs.size(); ++i) traced_->outputs[i].differentiable = false;
     if (roots_.empty()) return;
     for (size_t i = 0; i < roots_.size(); ++i) *roots_[i].tangent = static_cast<int>(i);
@@ -306,8 +323,6 @@ class Finish {
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (output_roots_[i] >= 0) roots_[output_roots_[i]].tangent = &traced_->outputs[i].tangent;
   }
-
-  bool ran_backward() const { return recorder_.engine_ran(); }
 
   // --- the graph -----------------------------------------------------------------------------------------------------
 

@@ -83,10 +83,7 @@ bool in_standard_library(PyObject* module_name) {
 namespace {
 
 Ref fetch_grad(PyObject* tensor, const guards::Origin&) {
-  if (!is_tensor(tensor)) return Ref();
-  const at::Tensor& grad = THPVariable_Unpack(tensor).grad();
-  if (!grad.defined()) return Ref::borrow(Py_None);
-  return Ref::steal(THPVariable_Wrap(grad));
+  return is_tensor(tensor) ? gradient_of(tensor) : Ref();
 }
 
 Ref fetch_dict(PyObject* tensor, const guards::Origin&) {

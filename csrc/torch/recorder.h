@@ -47,6 +47,9 @@ class Recorder {
   void call(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
   // The autograd engine runs for finish(): calls from now on belong to the backward.
   void set_backward(bool on) { backward_ = on; }
+  bool in_backward() const { return backward_; }
+  // The program runs the engine.
+  void note_engine() { engine_ran_ |= !backward_; }
 
   ir::Graph& graph() { return *graph_; }
   std::unique_ptr<ir::Graph> take_graph() { return std::move(graph_); }

@@ -52,6 +52,8 @@ struct OutputPlan {
   bool as_parameter = false;    // class nn.Parameter
   int tangent = -1;             // index among tangents
   int gradient = -1;            // of a leaf that the region made and others depend on: index among gradients
+  // Not empty: it has a history that was freed or written over by the end of the region; backward raises these words.
+  std::string dead_history;
 };
 
 struct InputPlan {
@@ -110,11 +112,27 @@ class Tracer {
   // error: a tensor with a gradient or under inference, which is more than its value.
   virtual Ref frozen(PyObject* stand_in) = 0;
 
+  // --- the program's own backward ------------------------------------------------------------------------------------
+  // What a run of the autograd engine from these stand-ins reaches. To be asked before each run; the run itself is a
+  // call of torch's like any other.
+  struct Reached {
+    std::vector<PyObject*> leaves;  // stand-ins of primals into which gradients would be accumulated; borrowed
+    std::string refuse;             // not empty: words for gradients that can't be followed
+  };
+  virtual Reached reached(std::span<PyObject* const> roots) = 0;
+  virtual bool in_backward() const = 0;  // finish() runs the engine: the gradients are the region's own business
+
   // --- the end -------------------------------------------------------------------------------------------------------
   // Ends the recording with these stand-ins (or fresh tensors) as outputs, runs the autograd engine on stand-ins for
   // the differentiable ones and returns the joint graph. Null with a Python error set.
   virtual std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) = 0;
 };
+
+// .grad without a warning: a new reference, None when there is none.
+Ref gradient_of(PyObject* tensor);
+// Some hook of the program's sees the gradient of this tensor as it is accumulated.
+bool has_gradient_hooks(PyObject* tensor);
+std::unique_ptr<guards::LeafCheck> no_gradient_hooks_check();
 
 // The pending Python error was raised because torch's own code wanted a stand-in's data, outside of any operator that
 // the recorder sees (a cuDNN LSTM's weights, numpy(), data_ptr()): a graph break for who captures. False: none, or

@@ -319,8 +319,14 @@ def asks_for_gradients(x):
     return y + x
 
 
-@breaks("backward_call", lambda: (torch.ones(3, requires_grad=True),))
-def goes_backward(x, w):
+def parameter_with_hook():
+    w = torch.ones(3, requires_grad=True)
+    w.register_hook(lambda gradient: gradient * 2)
+    return (w,)
+
+
+@breaks("backward_call", parameter_with_hook)
+def goes_backward_to_a_hook(x, w):
     y = (x * w).sum()
     y.backward()  # break
     return y.detach() + 1

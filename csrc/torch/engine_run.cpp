@@ -1,0 +1,85 @@
+// Owns: what a run of the autograd engine that the program asks for would reach, and hooks that would see it.
+// Must not: run the engine.
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <string_view>
+#include <typeinfo>
+#include <unordered_set>
+
+#include "torch/tracer_impl.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+using torch::autograd::Node;
+
+// A custom autograd.Function. Its class has no visible type information.
+bool is_python_node(const Node& node) {
+  return std::string_view(typeid(node).name()).find("PyNode") != std::string_view::npos;
+}
+
+bool has_node_hooks(Node& node) {
+  return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() ||
+         !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks();
+}
+
+bool has_hooks(const at::Tensor& tensor) {
+  if (!torch::autograd::impl::get_autograd_meta(tensor)) return false;
+  if (!torch::autograd::impl::hooks(tensor).empty() || torch::autograd::impl::post_acc_grad_hooks(tensor)) return true;
+  const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(tensor);
+  return accumulator && has_node_hooks(*accumulator);
+}
+
+class NoGradientHooks final : public guards::LeafCheck {
+ public:
+  bool check(PyObject* object, int64_t*) const override { return is_tensor(object) && !has_gradient_hooks(object); }
+  std::string text(const std::string& origin) const override { return "no hook sees the gradient of " + origin; }
+  std::string explain(PyObject*) const override { return "has a hook on its gradient"; }
+};
+
+}  // namespace
+
+Ref gradient_of(PyObject* tensor) {
+  const at::Tensor& grad = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->grad();
+  return grad.defined() ? Ref::steal(THPVariable_Wrap(grad)) : Ref::borrow(Py_None);
+}
+
+bool has_gradient_hooks(PyObject* tensor) { return has_hooks(THPVariable_Unpack(tensor)); }
+
+std::unique_ptr<guards::LeafCheck> no_gradient_hooks_check() { return std::make_unique<NoGradientHooks>(); }
+
+Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {
+  recorder_.note_engine();
+  Reached result;
+  std::vector<Node*> open;
+  std::unordered_set<Node*> seen;
+  bool on_cpu = true;
+  auto visit = [&](const torch::autograd::Edge& edge) {
+    if (edge.is_valid() && seen.insert(edge.function.get()).second) open.push_back(edge.function.get());
+  };
+  std::vector<torch::autograd::Edge> edges;  // keeps accumulators alive
+  for (PyObject* root : roots) {
+    const at::Tensor& tensor = THPVariable_Unpack(root);
+    on_cpu &= tensor.is_cpu();
+    if (tensor.requires_grad()) visit(edges.emplace_back(torch::autograd::impl::gradient_edge(tensor)));
+  }
+  while (!open.empty()) {
+    Node* node = open.back();
+    open.pop_back();
+    if (node->name() == "OutsideBackward") result.refuse = "gradients flow into a tensor that was made before";
+    // Threads of the engine's own run Python code that nobody watches.
+    if (!on_cpu && (is_python_node(*node) || has_node_hooks(*node)))
+      result.refuse = "Python code runs on a thread of the autograd engine";
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node)) {
+      const auto found = by_stand_in_.find(leaf->variable.unsafeGetTensorImpl());
+      if (found != by_stand_in_.end())
+        result.leaves.push_back(primals_[static_cast<size_t>(found->second)].stand_in.get());
+    }
+    for (const torch::autograd::Edge& edge : node->next_edges()) visit(edge);
+  }
+  return result;
+}
+
+}  // namespace graphlift::torch_layer

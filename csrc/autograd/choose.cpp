@@ -7,6 +7,8 @@
 //   value -> sink        infinite: a late call or a gradient reads the value
 //   source -> in         price of running the call again
 //   in -> sink           price of moving a call that eager runs in backward to forward
+// A checkpoint's inner values cost more to save than anything else, so that its calls run again; what leaves it for
+// another part of the forward does not, so that it runs again from there.
 // Values that live anyway (primals, outputs that eager saves too) are not in the network: they cost nothing.
 // Must not: build graphs.
 #include "autograd/choose.h"
@@ -25,6 +27,7 @@ using ops::Work;
 
 // Counted in 1/16 byte. A saved value costs its bytes and the keeping of one more tensor.
 constexpr int64_t kUnit = 16, kPerValue = 64 * kUnit;
+constexpr int64_t kCheckpointed = int64_t{1} << 50;
 constexpr double kAssumedSize = 64, kMostBytes = double(int64_t{1} << 40);
 
 class Costs {
@@ -86,6 +89,7 @@ class Network {
   Choice solve() {
     Choice choice{std::vector<bool>(joint_.definer.size(), false), std::vector<bool>(joint_.calls.size(), false)};
     find_free(&choice.saved);
+    find_inner();
     source_ = flow_.add_vertex();
     sink_ = flow_.add_vertex();
     for (size_t c = 0; c < joint_.calls.size(); ++c)
@@ -123,6 +127,20 @@ class Network {
         (*saved)[value] = true;
   }
 
+  void find_inner() {
+    inner_.assign(joint_.definer.size(), false);
+    for (size_t value = 0; value < inner_.size(); ++value) {
+      const Joint::Call& definer = joint_.calls[joint_.definer[value]];
+      inner_[value] = definer.node->checkpoint != 0 && !definer.fixed;
+    }
+    for (const Joint::Call& call : joint_.calls)
+      for (int value : call.reads)
+        if (call.forward && call.node->checkpoint != joint_.calls[joint_.definer[value]].node->checkpoint)
+          inner_[value] = false;
+    for (int value : joint_.outputs)
+      if (value >= 0) inner_[value] = false;
+  }
+
   void add_call(size_t c, const std::vector<bool>& is_free) {
     const Joint::Call& call = joint_.calls[c];
     Work work = ops::traits(call.node->op).work;
@@ -136,7 +154,8 @@ class Network {
       if (is_free[value]) continue;
       out_[value] = flow_.add_vertex();
       bool view = work == Work::View && !call.fixed;
-      flow_.add_edge(in_[c], out_[value], view ? MaxFlow::kInfinite : costs_.saving(call.node->outputs[i]));
+      const int64_t price = inner_[value] ? kCheckpointed : costs_.saving(call.node->outputs[i]);
+      flow_.add_edge(in_[c], out_[value], view ? MaxFlow::kInfinite : price);
       if (joint_.read_late[value]) flow_.add_edge(out_[value], sink_, MaxFlow::kInfinite);
     }
   }
@@ -151,8 +170,8 @@ class Network {
         return costs_.running(*call.node, 16);
       case Work::Costly:
         return costs_.running(*call.node, 2);
-      default:
-        return MaxFlow::kInfinite;
+      default:  // dearer than whatever leaves a checkpoint, cheaper than its inside
+        return call.node->checkpoint ? kCheckpointed / 64 : MaxFlow::kInfinite;
     }
   }
 
@@ -161,6 +180,7 @@ class Network {
   Costs costs_;
   MaxFlow flow_;
   int source_ = 0, sink_ = 0;
+  std::vector<bool> inner_;    // by value: of a checkpoint, and read by nothing else in forward
   std::vector<int> in_, out_;  // vertices by call and by value; -1: not in the network
 };
 

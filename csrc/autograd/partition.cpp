@@ -37,6 +37,7 @@ class Copier {
     made->kind = node.kind;
     made->backward = node.backward;
     made->must_recompute = node.must_recompute;
+    made->checkpoint = node.checkpoint;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (!has(call.first_value + static_cast<int>(i))) values_[call.first_value + i] = {made, static_cast<int>(i)};
   }

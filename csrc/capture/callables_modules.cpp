@@ -5,6 +5,7 @@
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/items.h"
+#include "cpython/hook.h"
 
 namespace graphlift::capture {
 
@@ -71,6 +72,29 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 }
 
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
+
+Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
+  c.tracer->begin_checkpoint();
+  return Ref::borrow(Py_None);
+}
+
+Ref rule_end_checkpoint(Capture& c, const CallArgs&) {
+  c.tracer->end_checkpoint();
+  return Ref::borrow(Py_None);
+}
+
+// A Python function of graphlift's is captured in place of this one.
+Ref rule_substitute(Capture& c, const CallArgs& call_args) {
+  Ref substitute;
+  {
+    cpython::HookScope nobody(nullptr);
+    Ref module = Ref::steal(PyImport_ImportModule("graphlift.substitutes"));
+    Ref table = module ? Ref::steal(PyObject_GetAttrString(module.get(), "TABLE")) : Ref();
+    substitute = Ref::borrow(table ? PyDict_GetItemString(table.get(), describe(call_args.callable).c_str()) : nullptr);
+    if (!substitute) return PyErr_Occurred() ? Ref() : break_here(c, "unknown_callable", describe(call_args.callable));
+  }
+  return call(c, substitute.get(), call_args.args, call_args.nargs, call_args.kwnames);
+}
 
 // The variable is a constant; its value is found again through it.
 Ref rule_context_get(Capture& c, const CallArgs& call) {
@@ -173,6 +197,10 @@ const Family& module_callables() {
     all.push_back({"warnings.warn", 0, warn_call});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
     all.push_back({"graphlift.control.is_compiling", 0, rule_capturing});
+    all.push_back({"graphlift.substitutes.begin_checkpoint", 0, rule_begin_checkpoint});
+    all.push_back({"graphlift.substitutes.end_checkpoint", 0, rule_end_checkpoint});
+    all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
+    all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
     static const char* const kMath[] = {
         "acos",     "acosh",     "asin",      "asinh",   "atan",  "atan2", "atanh",   "cbrt",      "ceil",  "comb",
         "copysign", "cos",       "cosh",      "degrees", "dist",  "erf",   "erfc",    "exp",       "exp2",  "expm1",

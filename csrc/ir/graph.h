@@ -98,6 +98,7 @@ struct Node {
   SourceLine where;
   bool backward = false;        // recorded while the autograd engine ran
   bool must_recompute = false;  // made again in backward by the user's checkpoint
+  int64_t checkpoint = 0;       // not 0: the user's checkpoint that it belongs to, whose inner values are not saved
 };
 
 // Nodes come and go through these functions alone. Inputs stand before all calls, whenever they are added.

@@ -67,6 +67,7 @@ class GraphReader {
       node.args = args(')');
       node.backward = scan_.accept("backward");
       node.must_recompute = scan_.accept("recompute");
+      if (scan_.accept("checkpoint")) node.checkpoint = scan_.integer();
     }
     if (scan_.peek() == '#') node.where = where();
     scan_.end_line();

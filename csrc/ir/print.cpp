@@ -122,6 +122,7 @@ std::string print(const Node& node) {
     line += std::string(node.op.str()) + "(" + join(node.args) + ")";
     if (node.backward) line += " backward";
     if (node.must_recompute) line += " recompute";
+    if (node.checkpoint) line += " checkpoint " + std::to_string(node.checkpoint);
   }
   if (!node.where.file.empty()) {
     line += "  # " + node.where.file + ":" + std::to_string(node.where.line);

@@ -47,7 +47,7 @@ class Verifier {
   void check_input(const Node& node) {
     if (node.outputs.size() != 1 || !node.outputs[0]) fail("an input has one type");
     if (!node.args.empty()) fail("an input has no arguments");
-    if (node.backward || node.must_recompute) fail("flags of calls on an input");
+    if (node.backward || node.must_recompute || node.checkpoint) fail("flags of calls on an input");
   }
 
   void check_call(const Node& node) {

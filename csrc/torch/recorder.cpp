@@ -214,6 +214,7 @@ ir::Node* Recorder::add_call(ir::Op op, ir::ArgList args, Types types) {
   }
   ir::Node* node = graph_->add_call(op, std::move(args), std::move(types), std::move(line));
   node->backward = backward_;
+  if (!backward_ && !checkpoints_.empty()) node->checkpoint = checkpoints_.back();
   // The engine runs without grad mode; only a checkpoint's forward that is made again switches it on.
   node->must_recompute = backward_ && c10::GradMode::is_enabled();
   engine_ran_ |= !backward_ && torch::autograd::get_current_graph_task_id() >= 0;

@@ -48,6 +48,11 @@ class Recorder {
   // The autograd engine runs for finish(): calls from now on belong to the backward.
   void set_backward(bool on) { backward_ = on; }
   bool in_backward() const { return backward_; }
+  // Calls between belong to a checkpoint of the program's. Nests.
+  void begin_checkpoint() { checkpoints_.push_back(++last_checkpoint_); }
+  void end_checkpoint() {
+    if (!checkpoints_.empty()) checkpoints_.pop_back();
+  }
   // The program runs the engine.
   void note_engine() { engine_ran_ |= !backward_; }
 
@@ -131,7 +136,9 @@ class Recorder {
   uint64_t serial_;
   int depth_ = 0;
   bool backward_ = false;
-  bool probing_ = false;  // a shape function of torch's runs on meta tensors: nothing is recorded
+  int64_t last_checkpoint_ = 0;
+  std::vector<int64_t> checkpoints_;  // open ones, innermost last
+  bool probing_ = false;              // a shape function of torch's runs on meta tensors: nothing is recorded
   size_t calls_ = 0;
   std::vector<ir::Sym> ints_;  // int results of the call recorded last
   std::vector<at::Tensor> constants_;

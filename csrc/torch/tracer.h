@@ -112,6 +112,10 @@ class Tracer {
   // error: a tensor with a gradient or under inference, which is more than its value.
   virtual Ref frozen(PyObject* stand_in) = 0;
 
+  // Calls between are made again by backward rather than saved: torch.utils.checkpoint. Nests.
+  virtual void begin_checkpoint() = 0;
+  virtual void end_checkpoint() = 0;
+
   // --- the program's own backward ------------------------------------------------------------------------------------
   // What a run of the autograd engine from these stand-ins reaches. To be asked before each run; the run itself is a
   // call of torch's like any other.

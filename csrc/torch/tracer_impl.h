@@ -61,6 +61,8 @@ class TracerImpl final : public Tracer {
   void stop() override { recorder_.stop(); }
   size_t call_count() const override { return recorder_.call_count(); }
   Ref frozen(PyObject* stand_in) override;
+  void begin_checkpoint() override { recorder_.begin_checkpoint(); }
+  void end_checkpoint() override { recorder_.end_checkpoint(); }
   Reached reached(std::span<PyObject* const> roots) override;
   bool in_backward() const override { return recorder_.in_backward(); }
   std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;

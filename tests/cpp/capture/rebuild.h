@@ -60,6 +60,8 @@ class FakeTracer final : public torch_layer::Tracer {
   void stop() override {}
   size_t call_count() const override { return 0; }
   Ref frozen(PyObject*) override { return Ref(); }
+  void begin_checkpoint() override {}
+  void end_checkpoint() override {}
   Reached reached(std::span<PyObject* const>) override { return {}; }
   bool in_backward() const override { return false; }
   std::unique_ptr<torch_layer::Traced> finish(std::span<PyObject* const>) override { return nullptr; }

@@ -1,0 +1,156 @@
+"""torch.utils.checkpoint inside of compiled code: one region, and what backward makes again is not saved."""
+
+import functools
+import math
+import re
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import graphlift
+
+
+class Block(nn.Module):
+    def __init__(self, width, dropout):
+        super().__init__()
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return x + self.dropout(self.down(torch.sigmoid(self.up(x)).square()))
+
+
+class Net(nn.Module):
+    def __init__(self, use_reentrant, checkpointed=True, dropout=0.0):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(16, dropout) for _ in range(3))
+        self.use_reentrant, self.checkpointed = use_reentrant, checkpointed
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=self.use_reentrant) if self.checkpointed else block(x)
+        return x.sum()
+
+
+def made(**options):
+    torch.manual_seed(0)
+    return Net(**options)
+
+
+@pytest.fixture
+def saved_elements(caplog):
+    """Elements that backward is given of what forward made: function, example input -> count."""
+
+    def count(function, x):
+        caplog.clear()
+        graphlift.set_logs("aot_graphs")
+        function(x)
+        graphlift.set_logs()
+        (text,) = [message for r in caplog.records if "\nbackward" in (message := r.getMessage())]
+        sizes = re.findall(r": f32\[([\d, ]*)\]\{[^}]*\} cpu = input saved", text[text.index("\nbackward") :])
+        return sum(math.prod(int(size) for size in s.split(",") if size.strip()) for s in sizes)
+
+    return count
+
+
+def gradients(function, model, x):
+    model.zero_grad()
+    x = x.clone().requires_grad_()
+    torch.manual_seed(3)
+    loss = function(x)
+    loss.backward()
+    return [loss.detach(), x.grad, *(p.grad for p in model.parameters())]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_equals_eager_in_one_region(dropout):
+    model = made(use_reentrant=False, dropout=dropout)
+    x = torch.randn(8, 16)
+    expected = gradients(model, model, x)
+    compiled = graphlift.compile(model.forward, fullgraph=True, backend="reference")
+    before = graphlift.graph_count()
+    for _ in range(2):
+        for got, eager in zip(gradients(compiled, model, x), expected, strict=True):
+            torch.testing.assert_close(got, eager)
+    assert graphlift.graph_count() == before + 1
+
+
+def test_memory_is_saved(saved_elements):
+    x = torch.randn(8, 16, requires_grad=True)
+    plain, with_checkpoints = made(use_reentrant=False, checkpointed=False), made(use_reentrant=False)
+    most = saved_elements(graphlift.compile(plain.forward, fullgraph=True), x)
+    least = saved_elements(graphlift.compile(with_checkpoints.forward, fullgraph=True), x)
+    assert most >= 3 * 8 * 64
+    assert least <= 2 * 8 * 16, "what enters the second and the third block"
+
+
+def test_a_break_inside_leaves_the_checkpoint_to_torch():
+    model = made(use_reentrant=False)
+
+    def breaks(block, x):
+        y = block(x)
+        return y * (1 if y.sum().item() < 1e9 else 2)
+
+    def forward(x):
+        for block in model.blocks:
+            x = checkpoint(breaks, block, x, use_reentrant=False)
+        return x.sum()
+
+    x = torch.randn(8, 16)
+    expected = gradients(forward, model, x)
+    for got, eager in zip(gradients(graphlift.compile(forward), model, x), expected, strict=True):
+        torch.testing.assert_close(got, eager)
+
+
+def test_contexts_of_the_users_own_are_entered():
+    entered = []
+
+    class Told:
+        def __enter__(self):
+            entered.append(1)
+
+        def __exit__(self, *error):
+            return False
+
+    def forward(x):
+        return checkpoint(torch.sin, x, use_reentrant=False, context_fn=lambda: (Told(), Told())).sum()
+
+    x = torch.randn(4, requires_grad=True)
+    graphlift.compile(forward)(x).backward()
+    assert entered and torch.allclose(x.grad, torch.cos(x.detach()))
+
+
+def test_cached_property():
+    class Scaled:
+        made = 0
+
+        def __init__(self, x):
+            self.x = x
+
+        @functools.cached_property
+        def double(self):
+            """Twice x."""
+            self.made += 1
+            return self.x * 2
+
+    def fresh(x):
+        scaled = Scaled(x)
+        return scaled.double + scaled.double, scaled.made
+
+    compiled = graphlift.compile(fresh, fullgraph=True)
+    x = torch.randn(3)
+    for _ in range(2):
+        got, times = compiled(x)
+        assert torch.equal(got, x * 4) and times == 1
+
+    outside = Scaled(x)
+
+    def reads():
+        return outside.double + 1
+
+    compiled = graphlift.compile(reads, fullgraph=True)
+    for _ in range(3):
+        assert torch.equal(compiled(), x * 2 + 1)
+    assert outside.made == 1 and torch.equal(outside.__dict__["double"], x * 2)

@@ -75,27 +75,28 @@ class Rewriter {
   }
 
   void add_external(const ir::Node* node) {
-    if (!options_.takes || !options_.takes(*node) || !add_native(*node)) copy_call(*node, translated(node->args));
+    const Chain chain = lowered_.chain_of(*node);
+    if (options_.takes && options_.takes(*chain.front()) && add_native(chain)) return;
+    for (const ir::Node* call : chain) copy_call(*call, translated(call->args));
   }
 
   // False: a tensor lies in memory in a way that is not known.
-  bool add_native(const ir::Node& node) {
-    NativeOperation operation{&node, {}};
+  bool add_native(const Chain& chain) {
+    NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end())};
     ir::ArgList inputs;
     bool known = true;
-    for (const ir::Arg& arg : node.args) {
-      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-        const TensorNode* memory = memory_of(lowered_.values.at(value));
-        const auto found = memory_.find(memory);
-        known = known && found != memory_.end() && memory->value;
-        if (!known) return;
-        ir::TensorType type = from_.type(value);
-        type.offset = type.offset - from_.type(*memory->value).offset;
-        operation.operands.push_back(std::move(type));
-        inputs.emplace_back(found->second);
-      });
-    }
+    for_each_read(chain, [&](const ir::ValueRef& value) {
+      const TensorNode* memory = memory_of(lowered_.values.at(value));
+      const auto found = memory_.find(memory);
+      known = known && found != memory_.end() && memory->value;
+      if (!known) return;
+      ir::TensorType type = from_.type(value);
+      type.offset = type.offset - from_.type(*memory->value).offset;
+      operation.operands.push_back(std::move(type));
+      inputs.emplace_back(found->second);
+    });
     if (!known) return false;
+    const ir::Node& node = *chain.back();
     const ir::Arg index = static_cast<int64_t>(result_.natives.size());
     ir::Node* made = to_.add_call(native_op(), {index, ir::Arg(std::move(inputs))}, node.outputs, node.where);
     made->backward = node.backward;
@@ -176,6 +177,8 @@ namespace {
 
 constexpr Stage kStages[] = {
     {"fusion", [](FuseOptions& options) -> bool& { return options.group.fuse; }, "puts calls into shared kernels"},
+    {"epilogues", [](FuseOptions& options) -> bool& { return options.epilogues; },
+     "finishes products and convolutions with the calls behind them where that was measured to win"},
     {"inlining", [](FuseOptions& options) -> bool& { return options.group.inline_cheap; },
      "computes cheap values where they are used instead of storing them"},
 };
@@ -190,6 +193,12 @@ void check(const ir::Graph& graph, const FusedGraph& fused) {
 
 }  // namespace
 
+NativeOperation describe(const Chain& chain) {
+  NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end())};
+  for_each_read(chain, [&](const ir::ValueRef& value) { operation.operands.push_back(ir::type_of(value)); });
+  return operation;
+}
+
 std::span<const Stage> all_stages() { return kStages; }
 
 void leave_out(const std::vector<std::string>& names, FuseOptions* options) {
@@ -200,6 +209,7 @@ void leave_out(const std::vector<std::string>& names, FuseOptions* options) {
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   LowerOptions how = options.lower;
   if (options.takes) how.keeps = options.takes;
+  if (options.epilogues) how.epilogues = find_epilogues(graph, options.takes, options.finishes);
   const auto lowered = lower(graph, how);
   const Grouping grouping = group(graph, *lowered, options.group);
   FusedGraph result{std::make_unique<ir::Graph>(), {}, {}};

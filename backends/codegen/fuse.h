@@ -17,6 +17,9 @@ struct FuseOptions {
   GroupOptions group;
   // Calls that the backend takes itself; they are not lowered.
   std::function<bool(const ir::Node&)> takes = {};
+  // What may stand behind such a call and be computed with it; see epilogue.h.
+  std::function<Finish(const Chain&)> finishes = {};
+  bool epilogues = true;
 };
 
 // A part of fusing that can be left out, as passes can.
@@ -33,8 +36,12 @@ void leave_out(const std::vector<std::string>& names, FuseOptions* options);
 // tensors lies in the memory that the new call gets in its place (offset relative to that memory's first element).
 struct NativeOperation {
   const ir::Node* node;
-  std::vector<ir::TensorType> operands;
+  std::vector<ir::TensorType> operands;  // of `node`, then those that the epilogue reads from outside
+  Chain epilogue = {};                   // calls behind it that are computed with it
+  const ir::Node& last() const { return epilogue.empty() ? *node : *epilogue.back(); }
 };
+// As the graph has it, every tensor on its own.
+NativeOperation describe(const Chain& chain);
 
 struct FusedGraph {
   std::unique_ptr<ir::Graph> graph;

@@ -61,12 +61,10 @@ class Grouper {
     int& unit = external_.at(node);
     if (unit >= 0) return;
     unit = units_.add();
-    for (const ir::Arg& arg : node->args) {
-      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-        const auto found = lowered_.values.find(value);
-        if (found != lowered_.values.end()) depend_on_value(unit, found->second);
-      });
-    }
+    for_each_read(lowered_.chain_of(*node), [&](const ir::ValueRef& value) {
+      const auto found = lowered_.values.find(value);
+      if (found != lowered_.values.end()) depend_on_value(unit, found->second);
+    });
     const ops::Effect effect = ops::traits(node->op).effect;
     if (effect != ops::Effect::None) {
       if (last_effect_ >= 0) units_.depend(unit, last_effect_);

@@ -1,6 +1,8 @@
 // Owns: see lower.h.
 #include "backends/codegen/lower.h"
 
+#include <unordered_set>
+
 #include "backends/codegen/lower_rule.h"
 #include "base/error.h"
 #include "ops/layout.h"
@@ -15,8 +17,13 @@ class Lowering {
       : graph_(graph), options_(options), result_(*result) {}
 
   void run() {
+    std::unordered_set<const ir::Node*> absorbed;
+    for (const auto& [last, before] : options_.epilogues) absorbed.insert(before.begin(), before.end());
     for (const ir::Node& node : graph_.nodes()) {
-      if (node.kind == ir::NodeKind::Input)
+      if (absorbed.count(&node)) continue;
+      if (options_.epilogues.count(&node))
+        keep(node);
+      else if (node.kind == ir::NodeKind::Input)
         define(node, 0, result_.graph.buffer(ref(node, 0), *node.outputs[0]));
       else if (!lower_call(node))
         keep(node);
@@ -115,8 +122,16 @@ class Lowering {
 
 std::unique_ptr<Lowered> lower(const ir::Graph& graph, const LowerOptions& options) {
   auto result = std::make_unique<Lowered>();
+  result->epilogues = options.epilogues;
   Lowering(graph, options, result.get()).run();
   return result;
+}
+
+Chain Lowered::chain_of(const ir::Node& call) const {
+  const auto found = epilogues.find(&call);
+  Chain chain = found == epilogues.end() ? Chain() : found->second;
+  chain.push_back(&call);
+  return chain;
 }
 
 }  // namespace graphlift::codegen

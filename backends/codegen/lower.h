@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/codegen/epilogue.h"
 #include "backends/codegen/tensor_graph.h"
 #include "ir/graph.h"
 
@@ -16,6 +17,8 @@ struct LowerOptions {
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
   // Calls that the backend takes itself (contractions), though there may be a row.
   std::function<bool(const ir::Node&)> keeps = {};
+  // Chains of calls that the backend takes as one: only their last call has a value.
+  Epilogues epilogues = {};
 };
 
 // A call in program order.
@@ -29,6 +32,10 @@ struct Lowered {
   TensorGraph graph;
   std::unordered_map<ir::ValueRef, Value, ir::ValueHash> values;
   std::vector<LoweredCall> calls;  // views are no calls
+  Epilogues epilogues;             // as given
+
+  // What an external call reads, through the calls that are computed with it.
+  Chain chain_of(const ir::Node& call) const;
 };
 
 std::unique_ptr<Lowered> lower(const ir::Graph& graph, const LowerOptions& options);

@@ -38,6 +38,18 @@ bool sum_dims(LowerCall& call) {
   return call.give(reduced(ReduceKind::Sum, x, call.dims(1, x.rank()), call.boolean(2)));
 }
 
+// self, dtype.
+bool prod_all(LowerCall& call) {
+  const Expr x = call.operand(0, call.out().dtype);
+  return !is_empty(x) && call.give(reduced(ReduceKind::Prod, x, std::vector<bool>(x.sizes().size(), true), false));
+}
+
+// self, dim, keepdim, dtype.
+bool prod_dim(LowerCall& call) {
+  const Expr x = call.operand(0, call.out().dtype);
+  return !is_empty(x) && call.give(reduced(ReduceKind::Prod, x, call.dims(1, x.rank()), call.boolean(2)));
+}
+
 bool mean_all(LowerCall& call) {
   const Expr x = call.operand(0, call.out().dtype);
   const std::vector<bool> dims(x.sizes().size(), true);
@@ -167,6 +179,8 @@ bool log_softmax_backward(LowerCall& call) {
 constexpr LowerRow kRows[] = {
     GL_LOWER("sum", "default", sum_all),
     GL_LOWER("sum", "dim_IntList", sum_dims),
+    GL_LOWER("prod", "default", prod_all),
+    GL_LOWER("prod", "dim_int", prod_dim),
     GL_LOWER("mean", "default", mean_all),
     GL_LOWER("mean", "dim", mean_dims),
     GL_LOWER("amax", "default", extreme_dims<ReduceKind::Max>),
@@ -177,6 +191,8 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("all", "default", truth_all<ReduceKind::All>),
     GL_LOWER("any", "dim", truth_dims<ReduceKind::Any>),
     GL_LOWER("all", "dim", truth_dims<ReduceKind::All>),
+    GL_LOWER("any", "dims", truth_dims<ReduceKind::Any>),
+    GL_LOWER("all", "dims", truth_dims<ReduceKind::All>),
     GL_LOWER("var", "correction", var<false>),
     GL_LOWER("std", "correction", var<true>),
     GL_LOWER("var_mean", "correction", var_mean<false>),

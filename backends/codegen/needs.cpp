@@ -106,8 +106,7 @@ Needs find_needs(const ir::Graph& graph, const Lowered& lowered) {
   NeedFinder finder(lowered, &needs);
   for (const LoweredCall& call : lowered.calls) {
     if (!call.external) continue;
-    for (const ir::Arg& arg : call.node->args)
-      ir::for_each_value(arg, [&](const ir::ValueRef& value) { finder.demand(value); });
+    for_each_read(lowered.chain_of(*call.node), [&](const ir::ValueRef& value) { finder.demand(value); });
   }
   for (const ir::Arg& output : graph.outputs())
     ir::for_each_value(output, [&](const ir::ValueRef& value) { finder.demand(value); });

@@ -3,9 +3,11 @@
 #include <mutex>
 
 #include "backends/codegen/fuse.h"
+#include "backends/cpu/contraction.h"
 #include "backends/cpu/contraction_call.h"
 #include "backends/cpu/convolution_call.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/epilogue.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
 #include "backends/reference/program.h"
@@ -31,10 +33,15 @@ bool can_take(const ir::Node& node) {
   const bool contraction = is_contraction(node);
   if (!contraction && !is_convolution(node)) return false;
   if (contraction && !is_static(node.outputs[0])) return node.outputs[0]->dtype == ir::DType::float32;
-  codegen::NativeOperation operation{&node, {}};
-  for (const ir::Arg& arg : node.args)
-    ir::for_each_value(arg, [&](const ir::ValueRef& value) { operation.operands.push_back(ir::type_of(value)); });
-  return make_native_call(operation) != nullptr;
+  return make_native_call(codegen::describe({&node})) != nullptr;
+}
+
+codegen::Finish finish(const codegen::Chain& chain) {
+  const codegen::NativeOperation operation = codegen::describe(chain);
+  const auto post = post_ops(operation);
+  if (!post) return codegen::Finish::No;
+  if (is_plain_view(*chain.back()) || !worth_finishing(operation, *post)) return codegen::Finish::Through;
+  return make_native_call(operation) ? codegen::Finish::Here : codegen::Finish::No;
 }
 
 std::string text_of(const codegen::FusedGraph& fused) {
@@ -59,6 +66,7 @@ class Cpu final : public backend::Backend {
     options.lower.device_type = 0;
     options.lower.round_each_call = how.emulate_precision_casts;
     options.takes = can_take;
+    options.finishes = finish;
     codegen::leave_out(how.skip, &options);
     const codegen::FusedGraph fused = codegen::fuse(graph, options);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
@@ -82,6 +90,14 @@ class Cpu final : public backend::Backend {
 }  // namespace
 
 const std::string& kernel_refusal() { return jit_refusal(); }
+
+std::string onednn_refusal() {
+  ContractionSpec spec;
+  spec.m = spec.n = spec.k = 2;
+  spec.a = spec.b = spec.c = {{}, 2, 1};
+  std::string why;
+  return make_contraction("onednn", spec, &why) ? "" : why;
+}
 
 void register_cpu_backend() {
   static std::once_flag once;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/contraction.h"
+#include "backends/cpu/epilogue.h"
 #include "backends/cpu/result_layout.h"
 #include "base/error.h"
 
@@ -49,13 +50,19 @@ MatrixLayout layout_of(const ir::TensorType& type, std::span<const int64_t> symb
 class ContractionCall final : public reference::NativeCall {
  public:
   ContractionCall(const NativeOperation& operation, const Product& product)
-      : product_(product), operands_(operation.operands), type_(*operation.node->outputs[0]), result_(type_) {
+      : product_(product),
+        operands_(operation.operands),
+        type_(*operation.node->outputs[0]),
+        result_(*operation.last().outputs[0]) {
     for (const ir::TensorType& type : operands_) offsets_.push_back(type.offset);
+    if (!operation.epilogue.empty()) post_ = post_ops(operation);
+    if (!operation.epilogue.empty() && !post_) return;
     is_static_ = std::all_of(operands_.begin(), operands_.end(), is_constant) && is_constant(type_);
     if (is_static_) contraction_ = find_contraction(spec({}));
+    is_usable_ = is_static_ ? contraction_ != nullptr : !post_;
   }
 
-  bool usable() const { return !is_static_ || contraction_ != nullptr; }
+  bool usable() const { return is_usable_; }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     outputs[0] = result_.allocate(symbols);
@@ -70,6 +77,11 @@ class ContractionCall final : public reference::NativeCall {
     operands.b = place(inputs, product_.b, symbols);
     operands.bias = product_.bias < 0 ? nullptr : place(inputs, product_.bias, symbols);
     operands.c = outputs[0].mutable_data_ptr();
+    c10::SmallVector<const void*, 4> post;
+    if (post_)
+      for (size_t i = product_.bias < 0 ? 2 : 3; i < operands_.size(); ++i)
+        post.push_back(place(inputs, static_cast<int>(i), symbols));
+    operands.post = post.data();
     (is_static_ ? contraction_ : found)->run(operands);
   }
 
@@ -100,6 +112,7 @@ class ContractionCall final : public reference::NativeCall {
     spec.a = layout_of(a, symbols);
     spec.b = layout_of(b, symbols);
     spec.c = layout_of(type_, symbols);
+    if (post_) spec.post = *post_;
     if (product_.bias >= 0) spec.bias = operands_[static_cast<size_t>(product_.bias)].dtype;
     return spec;
   }
@@ -109,7 +122,8 @@ class ContractionCall final : public reference::NativeCall {
   const ir::TensorType type_;
   const ResultLayout result_;
   std::vector<ir::Sym> offsets_;
-  bool is_static_ = false;
+  std::optional<std::vector<PostOp>> post_;
+  bool is_static_ = false, is_usable_ = false;
   std::shared_ptr<const Contraction> contraction_;
 };
 

@@ -88,7 +88,8 @@ Cache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& gi
 
 Cache::Found choose(const ContractionSpec& spec) {
   Cache::Found out = first_of(kList, true, spec);
-  if (!out.made) log(Artifact::PerfHints, [&] { return cat("no contraction for ", spec.str(), ": ", out.why); });
+  if (!out.made && spec.post.empty())
+    log(Artifact::PerfHints, [&] { return cat("no contraction for ", spec.str(), ": ", out.why); });
   return out;
 }
 

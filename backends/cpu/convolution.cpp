@@ -44,7 +44,8 @@ using Cache = SpecCache<ConvolutionSpec, Convolution>;
 Cache::Found make(const ConvolutionSpec& spec) {
   Cache::Found out{nullptr, invalid(spec)};
   if (out.why.empty()) out.made = make_onednn_convolution(spec, &out.why);
-  if (!out.made) log(Artifact::PerfHints, [&] { return cat("no convolution for ", spec.str(), ": ", out.why); });
+  if (!out.made && spec.post.empty())
+    log(Artifact::PerfHints, [&] { return cat("no convolution for ", spec.str(), ": ", out.why); });
   return out;
 }
 

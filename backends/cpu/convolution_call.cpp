@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/convolution.h"
+#include "backends/cpu/epilogue.h"
 #include "backends/cpu/result_layout.h"
 #include "base/error.h"
 
@@ -76,7 +77,7 @@ struct Part {
 class ConvolutionCall final : public reference::NativeCall {
  public:
   explicit ConvolutionCall(const NativeOperation& operation) : operands_(operation.operands) {
-    for (const auto& type : operation.node->outputs)
+    for (const auto& type : operation.last().outputs)
       results_.push_back(type ? std::make_unique<ResultLayout>(*type) : nullptr);
     usable_ = operation.node->op.str() == kForward ? plan_forward(operation) : plan_backward(operation);
   }
@@ -94,7 +95,9 @@ class ConvolutionCall final : public reference::NativeCall {
         const auto* data = static_cast<const char*>(inputs[i]->const_data_ptr());
         return data + operands_[i].offset.constant() * ir::bytes(operands_[i].dtype);
       };
-      part.convolution->run({place(part.input), place(part.weight), place(part.bias), place(part.output), nullptr});
+      c10::SmallVector<const void*, 4> post;
+      for (size_t i = first_post_; i < operands_.size(); ++i) post.push_back(place(static_cast<int>(i)));
+      part.convolution->run({place(part.input), place(part.weight), place(part.bias), place(part.output), post.data()});
     }
   }
 
@@ -117,12 +120,20 @@ class ConvolutionCall final : public reference::NativeCall {
   bool plan_forward(const NativeOperation& operation) {
     auto spec = common_spec(*operation.node);
     spec->kind = Kind::Forward;
-    spec->bias = operands_.size() == 3;
+    spec->bias = operation.node->args[2].value() != nullptr;
+    first_post_ = spec->bias ? 3 : 2;
+    if (!operation.epilogue.empty()) {
+      const auto post = post_ops(operation);
+      if (!post) return false;
+      spec->post = *post;
+    }
     return add(*spec, operands_[0], operands_[1], *operation.node->outputs[0],
                {nullptr, 0, 1, spec->bias ? 2 : -1, -2});
   }
 
   bool plan_backward(const NativeOperation& operation) {
+    if (!operation.epilogue.empty()) return false;
+    first_post_ = operands_.size();
     const auto spec = common_spec(*operation.node);
     const auto& outputs = operation.node->outputs;
     if (outputs[2] && !outputs[1]) return false;  // a bias' gradient alone is a sum
@@ -141,6 +152,7 @@ class ConvolutionCall final : public reference::NativeCall {
   const std::vector<ir::TensorType> operands_;
   std::vector<std::unique_ptr<ResultLayout>> results_;
   std::vector<Part> parts_;
+  size_t first_post_ = 0;  // of the operands: those from here on are the post-ops'
   bool usable_ = false;
 };
 

@@ -10,4 +10,7 @@ void register_cpu_backend();  // once; later calls do nothing
 // Why no kernels can be compiled here; empty: they can. With the GIL.
 const std::string& kernel_refusal();
 
+// Likewise of oneDNN's products.
+std::string onednn_refusal();
+
 }  // namespace graphlift::cpu

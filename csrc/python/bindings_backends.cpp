@@ -29,6 +29,7 @@ void bind_backends(py::module_& m) {
     for (const codegen::Stage& stage : codegen::all_stages()) add(stage.name, stage.sentence);
     return rows;
   });
+  m.def("onednn_refusal", [] { return cpu::onednn_refusal(); });
   m.def("kernel_refusal", [] { return cpu::kernel_refusal(); });
 }
 

@@ -48,6 +48,8 @@ class Recorder {
   // The autograd engine runs for finish(): calls from now on belong to the backward.
   void set_backward(bool on) { backward_ = on; }
   bool in_backward() const { return backward_; }
+  // Floats that the graph computes exist.
+  void note_numbers() { numbers_ = true; }
   // The program runs the engine.
   void note_engine() { engine_ran_ |= !backward_; }
 
@@ -100,7 +102,7 @@ class Recorder {
   // does.
   void write(const at::Tensor& tensor, ir::ValueRef value);
   // Runs the operator's composition with recording on.
-  void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack, c10::DispatchKey composition);
   // Pops the arguments and pushes stand-ins for a node's results, in the structure of the schema's returns.
   void push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack);
 
@@ -134,6 +136,7 @@ class Recorder {
   std::vector<ir::Sym> ints_;  // int results of the call recorded last
   std::vector<at::Tensor> constants_;
   bool engine_ran_ = false;
+  bool numbers_ = false;
   std::string failure_;
   std::unordered_set<const ir::Node*> random_;
   std::unordered_set<int> seen_by_offset_;

@@ -80,7 +80,8 @@ Ref prepared_argument(Capture& capture, const CallArgs& call, Py_ssize_t i, uint
   const bool container = container_kind(arg) != Kind::None && capture.is_outside(arg);
   Ref seen = moved_only && !(container && reads_argument(call, i)) ? Ref::borrow(arg) : for_c_code(capture, arg);
   if (seen && looks_into) seen = looked_into(capture, seen, flags);
-  if (seen && !(flags & kSymbolic)) seen = capture.concrete(seen.get());
+  if (seen && (!(flags & kSymbolic) || (!(flags & kShallow) && torch_layer::is_graph_float(seen.get()))))
+    seen = capture.concrete(seen.get());
   return seen;
 }
 

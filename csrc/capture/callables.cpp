@@ -182,13 +182,28 @@ bool is_known_fresh_type(PyTypeObject* type) {
       &PyFunction_Type,     &PyMethod_Type,    &PySeqIter_Type,   &PyCallIter_Type};
   static constinit Once<std::vector<PyTypeObject*>> loaded_once;
   const auto& loaded = loaded_once.get([] {
-    return types({"itertools.chain",        "itertools.count",        "itertools.cycle",
-                  "itertools.repeat",       "itertools.islice",       "itertools.product",
-                  "itertools.permutations", "itertools.combinations", "itertools.accumulate",
-                  "itertools.starmap",      "itertools.takewhile",    "itertools.dropwhile",
-                  "itertools.groupby",      "itertools.zip_longest",  "itertools.pairwise",
-                  "itertools.compress",     "itertools.filterfalse",  "itertools.combinations_with_replacement",
-                  "functools.partial",      "collections.deque",      "weakref.ref"});
+    return types({"itertools.chain",
+                  "itertools.count",
+                  "itertools.cycle",
+                  "itertools.repeat",
+                  "itertools.islice",
+                  "itertools.product",
+                  "itertools.permutations",
+                  "itertools.combinations",
+                  "itertools.accumulate",
+                  "itertools.starmap",
+                  "itertools.takewhile",
+                  "itertools.dropwhile",
+                  "itertools.groupby",
+                  "itertools.zip_longest",
+                  "itertools.pairwise",
+                  "itertools.compress",
+                  "itertools.filterfalse",
+                  "itertools.combinations_with_replacement",
+                  "functools.partial",
+                  "collections.deque",
+                  "weakref.ref",
+                  "torch._C.DisableTorchFunctionSubclass"});
   });
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException))) return true;
   return in_list(type, found) || in_list(type, loaded);

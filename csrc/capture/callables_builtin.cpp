@@ -91,7 +91,8 @@ Ref rule_isinstance(Capture& c, const CallArgs& call) {
   if (!types) return Ref();
   int result = PyObject_IsInstance(call.args[0], types.get());
   if (result == 0 && torch_layer::is_sym_scalar(call.args[0])) {
-    Ref number = Ref::steal(PyLong_FromLong(2));
+    const bool real = torch_layer::is_graph_float(call.args[0]);
+    Ref number = Ref::steal(real ? PyFloat_FromDouble(2) : PyLong_FromLong(2));
     result = number ? PyObject_IsInstance(number.get(), types.get()) : -1;
   }
   return result < 0 || c.pending ? Ref() : Ref::borrow(result ? Py_True : Py_False);
@@ -104,7 +105,9 @@ Ref rule_type(Capture& c, const CallArgs& call) {
     if (made) c.keep_alive.push_back(made);
     return c.pending ? Ref() : std::move(made);
   }
-  if (torch_layer::is_sym_scalar(call.args[0])) return Ref::borrow(reinterpret_cast<PyObject*>(&PyLong_Type));
+  if (torch_layer::is_sym_scalar(call.args[0]))
+    return Ref::borrow(
+        reinterpret_cast<PyObject*>(torch_layer::is_graph_float(call.args[0]) ? &PyFloat_Type : &PyLong_Type));
   return Ref::borrow(reinterpret_cast<PyObject*>(Py_TYPE(call.args[0])));
 }
 
@@ -147,7 +150,10 @@ Ref rule_number(Capture& c, const CallArgs& call) {
   if (call.nargs > 0 && torch_layer::is_stand_in(call.args[0]))
     return break_here(c, "data_dependent_number", describe(call.callable));
   if (call.nargs == 1 && call.callable == reinterpret_cast<PyObject*>(&PyLong_Type) &&
-      torch_layer::is_sym_scalar(call.args[0]))
+      torch_layer::is_sym_scalar(call.args[0]) && !torch_layer::is_graph_float(call.args[0]))
+    return Ref::borrow(call.args[0]);
+  if (call.nargs == 1 && call.callable == reinterpret_cast<PyObject*>(&PyFloat_Type) &&
+      torch_layer::is_graph_float(call.args[0]))
     return Ref::borrow(call.args[0]);
   return run_prepared(c, call, kPure);
 }
@@ -234,6 +240,14 @@ Ref rule_super(Capture& c, const CallArgs& call) {
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
 }
 
+// function.__get__(instance, owner): the bound method.
+Ref rule_function_get(Capture& c, const CallArgs& call) {
+  if (!arity(call, 2, 3) || !PyFunction_Check(call.args[0])) return wrong_call(call);
+  if (know_function(c, call.args[0]) < 0) return Ref();
+  if (call.args[1] == Py_None) return Ref::borrow(call.args[0]);
+  return Ref::steal(PyMethod_New(call.args[0], call.args[1]));
+}
+
 }  // namespace
 
 const Family& builtin_callables() {
@@ -251,6 +265,7 @@ const Family& builtin_callables() {
       {"builtins.vars", 0, rule_vars},
       {"builtins.hash", 0, rule_hash},
       {"builtins.globals", 0, rule_globals},
+      {"types.FunctionType.__get__", 0, rule_function_get},
       {"builtins.__build_class__", 0, rule_build_class},
       {"builtins.print", 0, defer_call},
       {"builtins.repr", 0, rule_text},
@@ -262,6 +277,7 @@ const Family& builtin_callables() {
       {"builtins.any", kLooksInto, nullptr},
       {"builtins.bin", 0, nullptr},
       {"builtins.chr", 0, nullptr},
+      {"builtins.compile", 0, nullptr},
       {"builtins.divmod", 0, nullptr},
       {"builtins.hex", 0, nullptr},
       {"builtins.max", kSymbolic | kCallsKey | kLooksInto | kHandsOn, nullptr},
@@ -342,6 +358,7 @@ const Family& constructor_rows() {
       {"operator.methodcaller", kShallow, nullptr},
       {"types.SimpleNamespace", kShallow, nullptr},
       {"types.MethodType", kShallow, nullptr},
+      {"torch._C.DisableTorchFunctionSubclass", 0, nullptr},
   };
   return rows;
 }

@@ -3,7 +3,9 @@
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/dynamo_calls.h"
 #include "capture/gradients.h"
+#include "cpython/hook.h"
 
 namespace graphlift::capture {
 
@@ -49,16 +51,38 @@ Ref rule_break(Capture& c, const CallArgs& call) { return break_here(c, "unknown
 Ref rule_numpy(Capture& c, const CallArgs& call) { return break_here(c, "numpy_of_tensor", describe(call.callable)); }
 
 Ref rule_item(Capture& c, const CallArgs& call) {
+  if (call.nargs == 1 && in_optimizer(c) && torch_layer::is_stand_in(call.args[0])) {
+    Ref number = c.tracer->number_of(call.args[0]);
+    if (number || PyErr_Occurred()) return number;
+  }
   return break_here(c, "data_dependent_item", describe(call.callable));
 }
-
-Ref rule_true(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 
 Ref rule_none(Capture&, const CallArgs&) { return Ref::borrow(Py_None); }
 
 // torch.nn.Parameter(data, requires_grad): the data's stand-in, detached, as a Parameter.
 Ref rule_parameter(Capture& c, const CallArgs& call) {
   return break_here(c, "unknown_callable", describe(call.callable));
+}
+
+// The profiler's mark is made while capturing and is no part of the program. Its record can't be made again, so that no
+// region ends between the two.
+Ref rule_mark_begins(Capture& c, const CallArgs& call) {
+  if (call.nargs != 1 || c.is_outside(call.args[0])) return break_here(c, "unknown_callable", describe(call.callable));
+  cpython::HookScope nobody(nullptr);
+  Ref ops = Ref::steal(PyImport_ImportModule("torch._ops"));
+  Ref all = ops ? Ref::steal(PyObject_GetAttrString(ops.get(), "ops")) : Ref();
+  Ref profiler = all ? Ref::steal(PyObject_GetAttrString(all.get(), "profiler")) : Ref();
+  Ref name = profiler ? Ref::steal(PyObject_GetAttrString(call.args[0], "name")) : Ref();
+  Ref record =
+      name ? Ref::steal(PyObject_CallMethod(profiler.get(), "_record_function_enter_new", "O", name.get())) : Ref();
+  if (!record || PyObject_SetAttrString(call.args[0], "record", record.get()) < 0) return Ref();
+  return Ref::borrow(call.args[0]);
+}
+
+Ref rule_mark_ends(Capture& c, const CallArgs& call) {
+  if (call.nargs != 4 || c.is_outside(call.args[0])) return break_here(c, "unknown_callable", describe(call.callable));
+  return PyObject_SetAttrString(call.args[0], "record", Py_None) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
 // A class method bound to the class, which is args[0].
@@ -132,6 +156,8 @@ const Family& torch_callables() {
       {"torch._C._cuda_getDeviceCount", 0, nullptr},
       {"torch._C._cuda_getDevice", 0, nullptr},
       {"torch._C._get_accelerator", 0, nullptr},
+      {"torch._C._accelerator_getAccelerator", 0, nullptr},
+      {"torch._C._group_tensors_by_device_and_dtype", 0, nullptr},
       {"torch._C._is_multithreading_enabled", 0, nullptr},
       {"torch._C._autograd._saved_tensors_hooks_is_enabled", 0, nullptr},
       {"torch._C._get_privateuse1_backend_name", 0, nullptr},
@@ -178,7 +204,9 @@ const Family& torch_callables() {
       {"torch.nn.parameter.Parameter.__new__", 0, rule_parameter},
       {"torch._C._FunctionBase.apply", 0, rule_function_apply},
       {"torch.from_numpy", 0, rule_break},
-      {"torch.compiler.is_compiling", 0, rule_true},
+      {"torch.compiler.is_compiling", 0, rule_is_compiling},
+      {"torch.autograd.profiler.record_function.__enter__", 0, rule_mark_begins},
+      {"torch.autograd.profiler.record_function.__exit__", 0, rule_mark_ends},
       {"torch.random.manual_seed", 0, rule_break},
       {"torch.save", 0, rule_break},
       {"torch.load", 0, rule_break},

@@ -6,6 +6,7 @@
 #include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/containers.h"
+#include "capture/dynamo_calls.h"
 
 namespace graphlift::capture {
 
@@ -87,6 +88,7 @@ Ref call_function(Capture& capture, PyObject* function, PyObject* const* args, P
   }
   if (const CallableRow* row = find_callable(function)) return row->rule(capture, {function, args, nargs, kwnames});
   if (is_disabled(function)) return break_here(capture, "disabled", describe(function));
+  if (Ref hidden = hidden_from_dynamo(function)) return call(capture, hidden.get(), args, nargs, kwnames);
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     return break_here(capture, "coroutine", describe(function));

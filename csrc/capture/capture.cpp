@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/once.h"
@@ -107,6 +108,7 @@ bool compares_by_value(PyObject* object) {
 Ref Capture::admit(PyObject* object, OriginId origin) {
   if (torch_layer::is_tensor(object)) return admit_tensor(object, origin);
   if (PyLong_CheckExact(object)) return admit_int(object, origin);
+  if (PyFloat_CheckExact(object)) return admit_float(object, origin);
   const bool constant_root = origins().at(origin).kind == OriginKind::Constant;
   if (is_value_constant(object)) {
     if (!constant_root) guards.add(origin, GuardKind::Equals, object);
@@ -152,6 +154,34 @@ Ref Capture::admit_int(PyObject* value, OriginId origin) {
   }
   guards.add(origin, GuardKind::Equals, value);
   return Ref::borrow(value);
+}
+
+// A float that was another one in an earlier capture becomes an input of the graph; whatever needs to know it then
+// guards it after all.
+Ref Capture::admit_float(PyObject* value, OriginId origin) {
+  if (seen && origins().at(origin).kind != OriginKind::Constant) {
+    auto known = float_inputs.find(origin);
+    if (known != float_inputs.end()) return known->second;
+    const double number = PyFloat_AS_DOUBLE(value);
+    std::vector<double>& values = seen->floats[origins().text(origin, code)];
+    const bool varies = std::any_of(values.begin(), values.end(), [&](double v) { return v != number; });
+    if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
+    if (varies && dynamic != Dynamic::Never && std::isfinite(number)) {
+      Ref result = tracer->number_input(value);
+      if (!result) return result;
+      primal_origins.push_back(origin);
+      guards.add(origin, GuardKind::TypeIs, reinterpret_cast<PyObject*>(&PyFloat_Type));
+      keep_alive.push_back(Ref::borrow(value));
+      float_values[static_cast<int>(primal_origins.size()) - 1] = value;
+      return float_inputs[origin] = std::move(result);
+    }
+  }
+  if (origins().at(origin).kind != OriginKind::Constant) guards.add(origin, GuardKind::Equals, value);
+  return Ref::borrow(value);
+}
+
+void Capture::fix_float(int primal) {
+  guards.add(primal_origins[static_cast<size_t>(primal)], GuardKind::Equals, float_values.at(primal));
 }
 
 namespace {

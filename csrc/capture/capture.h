@@ -25,6 +25,7 @@ namespace graphlift::capture {
 // What earlier captures of the same code saw at an origin, by the origin's text: decides what becomes symbolic.
 struct Seen {
   std::unordered_map<std::string, std::vector<int64_t>> ints;                // values read from outside
+  std::unordered_map<std::string, std::vector<double>> floats;               // likewise
   std::unordered_map<std::string, std::vector<std::vector<int64_t>>> sizes;  // tensor sizes
 };
 
@@ -59,6 +60,7 @@ class Capture {
   // Guards that a type's attribute lookup gives what it gives now. Immutable and fresh types need none. Borrowed; may
   // be null.
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+  void fix_float(int primal);  // the float that is this primal must be what it is now
   // A symbolic int becomes its hint, guarded; other objects come back unchanged.
   Ref concrete(PyObject* object);
 
@@ -83,6 +85,8 @@ class Capture {
   std::unordered_map<PyObject*, Ref> gradients;
   std::vector<guards::OriginId> primal_origins;                  // by primal
   std::unordered_map<guards::OriginId, Ref> int_symbols;         // outside ints that became symbolic
+  std::unordered_map<guards::OriginId, Ref> float_inputs;        // outside floats that became inputs of the graph
+  std::unordered_map<int, PyObject*> float_values;               // their values now, by primal
   std::unordered_set<PyObject*> fresh_functions;                 // made by MAKE_FUNCTION while capturing
   std::unordered_set<PyObject*> fresh_types;                     // made by class statements while capturing
   std::unordered_set<PyObject*> known_functions;                 // entered through a guarded path
@@ -101,6 +105,7 @@ class Capture {
  private:
   Ref admit_tensor(PyObject* tensor, guards::OriginId origin);
   Ref admit_int(PyObject* value, guards::OriginId origin);
+  Ref admit_float(PyObject* value, guards::OriginId origin);
 };
 
 // Immutable objects that are guarded by exact type and value and then treated as constants: None, bool, int, float,

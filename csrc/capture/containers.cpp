@@ -1,6 +1,7 @@
 // Owns: see containers.h; dicts, fields and instance dicts. Shadows are in shadows.cpp.
 #include "capture/containers.h"
 
+#include "cpython/hook.h"
 #include "cpython/instance.h"
 
 namespace graphlift::capture {
@@ -23,24 +24,40 @@ bool is_guardable_key(PyObject* key) {
 
 namespace {
 
-// A stand-in or an outside object as a key: the real object's, which the key's guard then names.
-PyObject* real_key(Capture& capture, PyObject* key) {
+// A key as the storage of an outside dict knows it: the tensor behind a stand-in, which the region is then tied to.
+// Null after a break: a key that differs from call to call, or one without a guard.
+PyObject* stored_key(Capture& capture, PyObject* key) {
   auto found = capture.tensor_of_stand_in.find(key);
-  return found == capture.tensor_of_stand_in.end() ? key : found->second;
+  if (found != capture.tensor_of_stand_in.end()) {
+    const OriginId origin = capture.primal_origins[static_cast<size_t>(*capture.tracer->primal_of(key))];
+    const OriginKind kind = capture.origins().at(origin).kind;
+    if (kind != OriginKind::Local && kind != OriginKind::Stack) {
+      capture.guards.add(origin, GuardKind::Is, found->second);
+      return found->second;
+    }
+  } else if (is_guardable_key(key)) {
+    return key;
+  }
+  break_here(capture, "unguardable_key", Py_TYPE(key)->tp_name);
+  return nullptr;
 }
 
-Ref outside_dict_get(Capture& capture, Outside* dict, PyObject* key) {
-  if (dict->shadow) {
-    Ref value = Ref::borrow(PyDict_GetItemWithError(dict->shadow.get(), key));
-    return value;
-  }
-  if (!is_guardable_key(key)) return break_here(capture, "unguardable_key", Py_TYPE(key)->tp_name);
+// The hash of a tensor is Python code of torch's: its identity.
+PyObject* raw_get(PyObject* dict, PyObject* key) {
+  cpython::HookScope nobody(nullptr);
+  return PyDict_GetItemWithError(dict, key);
+}
+
+Ref outside_dict_get(Capture& capture, Outside* dict, PyObject* asked) {
+  if (dict->shadow) return Ref::borrow(PyDict_GetItemWithError(dict->shadow.get(), asked));
+  PyObject* key = stored_key(capture, asked);
+  if (!key) return Ref();
   if (dict->overlay) {
-    PyObject* written = PyDict_GetItemWithError(dict->overlay.get(), key);
+    PyObject* written = raw_get(dict->overlay.get(), key);
     if (written) return written == capture.objects.deleted() ? Ref() : Ref::borrow(written);
     if (PyErr_Occurred()) return Ref();
   }
-  PyObject* value = PyDict_GetItemWithError(dict->object.get(), key);
+  PyObject* value = raw_get(dict->object.get(), key);
   if (!value) {
     if (!PyErr_Occurred()) capture.guards.add(dict->origin, GuardKind::LacksKey, key);
     return Ref();
@@ -49,22 +66,22 @@ Ref outside_dict_get(Capture& capture, Outside* dict, PyObject* key) {
   return capture.admit(value, capture.origins().child(dict->origin, OriginKind::DictItem, key));
 }
 
-int overlay_set(Capture& capture, Outside* dict, PyObject* key, PyObject* value) {
-  if (!is_guardable_key(key)) return break_status(capture, "unguardable_key", Py_TYPE(key)->tp_name);
+int overlay_set(Capture& capture, Outside* dict, PyObject* asked, PyObject* value) {
+  PyObject* key = stored_key(capture, asked);
+  if (!key) return -1;
   if (!dict->overlay) dict->overlay = Ref::steal(PyDict_New());
   if (!dict->overlay) return -1;
   capture.objects.mutated(dict);
-  PyObject* before = PyDict_GetItemWithError(dict->overlay.get(), key);
+  PyObject* before = raw_get(dict->overlay.get(), key);
   if (value && before == capture.objects.deleted()) dict->reinserted.push_back(Ref::borrow(key));
+  cpython::HookScope nobody(nullptr);
   return PyDict_SetItem(dict->overlay.get(), key, value ? value : capture.objects.deleted());
 }
 
 }  // namespace
 
 Ref dict_get(Capture& capture, PyObject* dict, PyObject* key) {
-  if (capture.tensor_of_stand_in.count(key) && capture.is_outside(dict))
-    return break_here(capture, "unguardable_key", "torch.Tensor");
-  if (Outside* outside = capture.objects.find(dict)) return outside_dict_get(capture, outside, real_key(capture, key));
+  if (Outside* outside = capture.objects.find(dict)) return outside_dict_get(capture, outside, key);
   return Ref::borrow(PyDict_GetItemWithError(dict, key));
 }
 

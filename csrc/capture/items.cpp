@@ -41,6 +41,21 @@ bool direct_index(Capture& capture, Outside* outside, PyObject* key, Py_ssize_t*
   return i >= 0 && i < size;
 }
 
+// A missing key of an outside defaultdict: its factory's value is stored, as defaultdict's own __missing__ does.
+Ref default_item(Capture& capture, PyObject* dict, PyObject* key) {
+  if (type_name(dict) != "collections.defaultdict")
+    return break_here(capture, "unsupported_item", type_name(dict) + " with a missing key");
+  Ref name = Ref::steal(PyUnicode_InternFromString("default_factory"));
+  Ref factory = name ? get_attr(capture, dict, name.get()) : Ref();
+  if (!factory) return factory;
+  if (factory.get() == Py_None) {
+    PyErr_SetObject(PyExc_KeyError, key);
+    return Ref();
+  }
+  Ref value = call(capture, factory.get(), nullptr, 0, nullptr);
+  return value && dict_set(capture, dict, key, value.get()) == 0 ? value : Ref();
+}
+
 }  // namespace
 
 Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
@@ -67,9 +82,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
     Ref value = dict_get(capture, object, plain_key.get());
     if (value || PyErr_Occurred()) return value;
     if (Ref missing = PyDict_CheckExact(object) ? Ref() : special_method(capture, object, "__missing__")) {
-      if (!PyMethod_Check(missing.get())) {  // defaultdict: the shadow has the factory's behaviour only as a copy
-        return break_here(capture, "unsupported_item", type_name(object) + " with a missing key");
-      }
+      if (!PyMethod_Check(missing.get())) return default_item(capture, object, key);
       return call(capture, missing.get(), &key, 1, nullptr);
     }
     if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key);

@@ -56,6 +56,10 @@ Ref symbolic_negative(Capture& capture, int op, PyObject* value) {
   std::optional<ir::Sym> sym = capture.tracer->sym_of(value);
   if (sym && op == eval::kNegative) return capture.tracer->sym_int(-*sym);
   if (sym && op == eval::kPositive) return Ref::borrow(value);
+  if (op == eval::kNegative && torch_layer::is_graph_float(value)) {  // the sign of zero, too
+    Ref minus = Ref::steal(PyFloat_FromDouble(-1));
+    return minus ? capture.tracer->arithmetic(torch_layer::Arithmetic::Mul, value, minus.get()) : Ref();
+  }
   return capture.concrete(value);
 }
 
@@ -71,6 +75,7 @@ Ref unary(Capture& capture, int op, PyObject* value) {
 
 Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
   if (Ref result; symbolic_binary(capture, op, left, right, &result)) return result;
+  if (capture.pending) return Ref();
   Ref a = operand(capture, left);
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;
@@ -118,6 +123,10 @@ int truth(Capture& capture, PyObject* value) {
   }
   if (std::optional<ir::Sym> sym = torch_layer::is_sym_scalar(value) ? capture.tracer->sym_of(value) : std::nullopt)
     return capture.shapes.guard(ir::Relation::Ne, *sym, ir::Sym(0));
+  if (torch_layer::is_sym_scalar(value)) {
+    Ref number = capture.concrete(value);
+    return number ? PyObject_IsTrue(number.get()) : -1;
+  }
   Outside* outside = capture.objects.find(value);
   if (!outside) {
     const int result = PyObject_IsTrue(value);

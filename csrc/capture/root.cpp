@@ -251,6 +251,7 @@ void Attempt::tell_memories_apart(const std::vector<torch_layer::InputPlan>& inp
       tensors[static_cast<size_t>(*primal)] = tensor;
   std::vector<ir::SymbolId> written, others;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].number) continue;
     GL_CHECK(tensors[i], "a primal without a tensor");
     const ir::Sym memory = capture_.shapes.new_symbol(torch_layer::memory_of(tensors[i]), "m" + std::to_string(i),
                                                       std::numeric_limits<int64_t>::min() / 4);
@@ -282,6 +283,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
   for (const ir::SymGuard& guard : capture_.shapes.guards()) capture_.guards.add_symbolic(guard);
   out->primals = capture_.primal_origins.size();
   out->recipe = std::move(result.recipe);
+  cpython::HookScope nobody(nullptr);  // hashes of keys
   out->guards = std::make_unique<guards::GuardTree>(std::move(capture_.guards), std::move(result.fetches),
                                                     capture_.shapes.symbol_count(), request_.frame.code());
   return true;
@@ -300,6 +302,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
         cpython::HookScope nobody(nullptr);
         run();
       });
+  capture_.tracer->on_fixed = [this](int primal) { capture_.fix_float(primal); };
   capture_.guards.add_global(torch_layer::ambient_check());
   CurrentCapture current(&capture_);
   NoCollector no_collector;

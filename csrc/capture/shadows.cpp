@@ -100,13 +100,20 @@ int fill_dict(Capture& capture, Outside* outside, PyObject* shadow) {
   return 0;
 }
 
+// A key of an overlay as the program sees it.
+PyObject* seen_key(Capture& capture, PyObject* key) {
+  auto found = capture.stand_ins.find(key);
+  return found == capture.stand_ins.end() ? key : found->second.get();
+}
+
 int apply_overlay(Capture& capture, Outside* outside, PyObject* shadow) {
   if (!outside->overlay) return 0;
   for (const Ref& key : outside->reinserted)
     if (PyDict_Contains(shadow, key.get()) == 1 && PyObject_DelItem(shadow, key.get()) < 0) return -1;
-  PyObject *key, *value;
+  PyObject *stored, *value;
   Py_ssize_t position = 0;
-  while (PyDict_Next(outside->overlay.get(), &position, &key, &value)) {
+  while (PyDict_Next(outside->overlay.get(), &position, &stored, &value)) {
+    PyObject* key = seen_key(capture, stored);
     const bool gone = value == capture.objects.deleted();
     if (gone && PyDict_Contains(shadow, key) != 1) continue;
     if ((gone ? PyObject_DelItem(shadow, key) : PyObject_SetItem(shadow, key, value)) < 0) return -1;

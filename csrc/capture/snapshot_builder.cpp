@@ -127,6 +127,8 @@ int SnapshotBuilder::make_tensor(PyObject* tensor) {
 }
 
 int SnapshotBuilder::make_symbol(PyObject* scalar) {
+  if (std::optional<int> primal = capture.tracer->number_primal(scalar))
+    return fetched(capture.primal_origins[static_cast<size_t>(*primal)]);
   const std::optional<ir::Sym> sym = capture.tracer->sym_of(scalar);
   if (!sym) return fail(scalar);
   if (sym->is_constant()) {

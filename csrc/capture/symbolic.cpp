@@ -27,9 +27,44 @@ bool operands(Capture& capture, PyObject* left, PyObject* right, std::optional<i
 
 constexpr int kInplace = 13;  // NB_INPLACE_ADD - NB_ADD
 
+std::optional<torch_layer::Arithmetic> arithmetic_of(int op) {
+  switch (op % kInplace) {
+    case 0:
+      return torch_layer::Arithmetic::Add;
+    case 10:
+      return torch_layer::Arithmetic::Sub;
+    case 5:
+      return torch_layer::Arithmetic::Mul;
+    case 11:
+      return torch_layer::Arithmetic::Div;
+    case 8:
+      return torch_layer::Arithmetic::Pow;
+    default:
+      return std::nullopt;
+  }
+}
+
+// A float that the graph computes with another, or with a number or a tensor.
+bool float_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {
+  const std::optional<torch_layer::Arithmetic> arithmetic = arithmetic_of(op);
+  if (!arithmetic) return false;
+  if (torch_layer::is_stand_in(right) && torch_layer::is_graph_float(left)) {
+    static constexpr const char* kReflected[] = {"__radd__", "__rsub__", "__rmul__", "__rtruediv__", "__rpow__"};
+    *result = Ref::steal(PyObject_CallMethod(right, kReflected[static_cast<size_t>(*arithmetic)], "O", left));
+    if (capture.pending) result->reset();
+    return true;
+  }
+  if (!torch_layer::is_graph_float(left) && !torch_layer::is_graph_float(right)) return false;
+  if (torch_layer::is_stand_in(left) || torch_layer::is_stand_in(right)) return false;
+  *result = capture.tracer->arithmetic(*arithmetic, left, right);
+  return *result || PyErr_Occurred();
+}
+
 }  // namespace
 
 bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {
+  if (!torch_layer::is_sym_scalar(left) && !torch_layer::is_sym_scalar(right)) return false;
+  if (float_binary(capture, op, left, right, result)) return true;
   std::optional<ir::Sym> a, b;
   if (!operands(capture, left, right, &a, &b)) return false;
   std::optional<ir::Sym> value;

@@ -65,6 +65,9 @@ passes::PassOptions passes_of(const backend::Options& options) {
 
 RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     : inputs_(std::move(traced.inputs)), outputs_(std::move(traced.outputs)) {
+  int numbers = 0;
+  for (const InputPlan& plan : inputs_) number_of_input_.push_back(plan.number ? numbers++ : -1);
+  has_numbers_ = numbers > 0;
   index_outputs();
   tangents_.resize(static_cast<size_t>(traced.tangents));
   gradients_.resize(static_cast<size_t>(traced.gradients));

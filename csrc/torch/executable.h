@@ -82,6 +82,8 @@ class RegionExecutable final : public Executable {
   void deliver(Call& call, PyObject** outputs) const;
 
   std::vector<InputPlan> inputs_;
+  std::vector<int> number_of_input_;  // Python floats among the inputs, by input; -1: a tensor
+  bool has_numbers_ = false;
   std::vector<OutputPlan> outputs_;
   std::vector<int> slot_of_plan_;  // -1: has no value of its own
   std::vector<int> copies_;  // slots whose value shares memory that must not be handed out: an input's, a constant's

@@ -22,12 +22,22 @@ void share_version(const at::Tensor& view, const at::Tensor& base) {
 struct RegionExecutable::Call {
   PyObject* const* inputs;
   std::span<const int64_t> symbols;
+  const std::vector<int>& number_of_input;  // index among `numbers`; -1: a tensor
   c10::SmallVector<at::Tensor, 8> values;   // the forward graph's outputs
   c10::SmallVector<at::Tensor, 8> results;  // per plan
   decltype(make_node<RegionNode>(std::shared_ptr<const BackwardProgram>(), torch::autograd::edge_list(),
                                  Symbols())) node;
 
-  const at::Tensor& input(int primal) const { return THPVariable_Unpack(inputs[primal]); }
+  c10::SmallVector<at::Tensor, 2> numbers;
+
+  const at::Tensor& input(int primal) const {
+    const int number = number_of_input[static_cast<size_t>(primal)];
+    return number < 0 ? THPVariable_Unpack(inputs[primal]) : numbers[static_cast<size_t>(number)];
+  }
+  void read_numbers() {
+    for (size_t i = 0; i < number_of_input.size(); ++i)
+      if (number_of_input[i] >= 0) numbers.push_back(at::scalar_tensor(PyFloat_AsDouble(inputs[i]), c10::kDouble));
+  }
 };
 
 Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const {
@@ -36,7 +46,8 @@ Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObj
   try {
     torch::PyWarningHandler warnings;
     try {
-      Call call{inputs, {symbols, symbol_count_}};
+      Call call{inputs, {symbols, symbol_count_}, number_of_input_};
+      if (has_numbers_) call.read_numbers();
       compute(call);
       late = true;
       if (backward_) attach_node(call);

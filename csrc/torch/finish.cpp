@@ -72,6 +72,7 @@ class Finish {
     Primal& primal = primals_[index];
     InputPlan plan;
     plan.type = primal.facts->tensor;
+    plan.number = primal.number;
     FakeImpl* impl = fake_impl(primal.seen);
     plan.mutated_metadata = impl->slot() != primal.slot;
     plan.mutated_data = !(content(primal) == ir::ValueRef{primal.input, 0});
@@ -95,7 +96,7 @@ class Finish {
       if (!traced_->inputs[i].mutated_data) continue;
       const auto& memory = THPVariable_Unpack(primals_[i].object.get()).storage();
       for (size_t j = 0; j < primals_.size(); ++j)
-        if (i != j && THPVariable_Unpack(primals_[j].object.get()).storage().is_alias_of(memory))
+        if (i != j && !primals_[j].number && THPVariable_Unpack(primals_[j].object.get()).storage().is_alias_of(memory))
           refuse("an input is written to that shares memory with another input");
     }
   }

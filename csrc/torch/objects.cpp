@@ -1,6 +1,7 @@
 // Owns: see objects.h.
 #include "torch/objects.h"
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
@@ -82,9 +83,7 @@ bool in_standard_library(PyObject* module_name) {
 
 namespace {
 
-Ref fetch_grad(PyObject* tensor, const guards::Origin&) {
-  return is_tensor(tensor) ? gradient_of(tensor) : Ref();
-}
+Ref fetch_grad(PyObject* tensor, const guards::Origin&) { return is_tensor(tensor) ? gradient_of(tensor) : Ref(); }
 
 Ref fetch_dict(PyObject* tensor, const guards::Origin&) {
   PyObject** dict = _PyObject_GetDictPtr(tensor);
@@ -212,8 +211,10 @@ bool is_tensor_function(PyObject* callable) {
 
 bool is_operator_object(PyObject* object) {
   static constinit Once<std::vector<PyTypeObject*>> types_once;
-  const auto& types = types_once.get(
-      [] { return std::vector<PyTypeObject*>{torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket")}; });
+  const auto& types = types_once.get([] {
+    return std::vector<PyTypeObject*>{torch_type("_ops.OpOverload"), torch_type("_ops.OpOverloadPacket"),
+                                      torch_type("_ops.TorchBindOpOverload")};
+  });
   return is_one_of(Py_TYPE(object), types);
 }
 
@@ -281,6 +282,9 @@ Ref specialize(PyObject* symbolic) {
       return Ref::borrow(handle.cast<c10::SymBool>().guard_bool(__FILE__, __LINE__) ? Py_True : Py_False);
     if (torch::is_symfloat(handle))
       return Ref::steal(PyFloat_FromDouble(handle.cast<c10::SymFloat>().guard_float(__FILE__, __LINE__)));
+  } catch (python_error& error) {
+    error.restore();
+    return Ref();
   } catch (py::error_already_set& error) {
     error.restore();
     return Ref();

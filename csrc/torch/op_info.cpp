@@ -113,6 +113,7 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
   info->of_torch = is_of_torch(schema.name());
   info->decomposes = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
   info->composite_explicit = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
+  info->foreach = info->composite_explicit && info->op.str().starts_with("aten::_foreach_");
   info->structured = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
   info->changes_view = handle.hasTag(at::Tag::inplace_view);
   info->random = handle.hasTag(at::Tag::nondeterministic_seeded);

@@ -34,6 +34,7 @@ struct OpInfo {
   bool of_torch = true;              // torch's own: its kernels are known to do what torch says
   bool decomposes = false;           // composed of other operators, whatever the backend
   bool composite_explicit = false;   // has a kernel for all backends, made of other operators
+  bool foreach = false;              // torch's kernel for all backends calls the single operator for each item
   bool structured = false;           // has torch's C++ shape function
   bool changes_view = false;         // t_() and the like: changes sizes and strides of its argument in place
   bool random = false;               // draws from a generator

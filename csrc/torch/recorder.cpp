@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/gil.h"
 #include "torch/convert.h"
+#include "torch/number_calls.h"
 #include "torch/sym_node.h"
 
 namespace graphlift::torch_layer {
@@ -111,10 +112,13 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack)
 
 void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (probing_) return probe_call(handle, info, stack);
+  if (info.foreach) return decompose(handle, stack, c10::DispatchKey::CompositeExplicitAutograd);
+  if (numbers_ && call_with_numbers(*this, handle, stack)) return;
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
   if (!info.of_torch) refuse_unknown(handle, info);
-  if (info.decomposes && !info.rule && info.of_torch) return decompose(handle, stack);
+  if (info.decomposes && !info.rule && info.of_torch)
+    return decompose(handle, stack, c10::DispatchKey::CompositeImplicitAutograd);
   if (info.kind == OpKind::Mutating) return mutate(handle, info, stack);
   if (info.kind == OpKind::View) return view(handle, info, stack);
   return pure(handle, info, stack);
@@ -129,8 +133,8 @@ void Recorder::refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& i
   if (!handle.hasKernelForDispatchKey(c10::DispatchKey::Meta)) break_now("no_fake", schema.name());
 }
 
-void Recorder::decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
-  handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, stack);
+void Recorder::decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack, c10::DispatchKey composition) {
+  handle.callBoxedForDispatchKey(composition, stack);
 }
 
 void Recorder::break_now(const char* kind, const std::string& detail) {

@@ -53,6 +53,8 @@ class Recorder {
   void end_checkpoint() {
     if (!checkpoints_.empty()) checkpoints_.pop_back();
   }
+  // Floats that the graph computes exist.
+  void note_numbers() { numbers_ = true; }
   // The program runs the engine.
   void note_engine() { engine_ran_ |= !backward_; }
 
@@ -105,7 +107,7 @@ class Recorder {
   // does.
   void write(const at::Tensor& tensor, ir::ValueRef value);
   // Runs the operator's composition with recording on.
-  void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack, c10::DispatchKey composition);
   void refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& info);
   [[noreturn]] void break_for_fake(const std::string& op, const std::string& words);
   // Pops the arguments and pushes stand-ins for a node's results, in the structure of the schema's returns.
@@ -143,6 +145,7 @@ class Recorder {
   std::vector<ir::Sym> ints_;  // int results of the call recorded last
   std::vector<at::Tensor> constants_;
   bool engine_ran_ = false;
+  bool numbers_ = false;
   std::string failure_;
   std::unordered_set<const ir::Node*> random_;
   std::unordered_set<int> seen_by_offset_;

@@ -2,6 +2,8 @@
 
 #include <c10/core/SymFloat.h>
 #include <c10/core/SymNodeImpl.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/gil.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -67,11 +70,14 @@ class Node final : public c10::SymNodeImpl {
   Node(ir::ShapeEnv& env, Sym value) : env_(env), kind_(Kind::Int), value_(std::move(value)) {}
   Node(ir::ShapeEnv& env, ConditionRef condition) : env_(env), kind_(Kind::Bool), condition_(std::move(condition)) {}
   Node(ir::ShapeEnv& env, double number) : env_(env), kind_(Kind::Float), number_(number) {}
+  Node(ir::ShapeEnv& env, GraphFloatRef value) : env_(env), kind_(Kind::Float), graph_(std::move(value)) {}
 
   const Sym& value() const { return value_; }
   Kind kind() const { return kind_; }
+  const GraphFloatRef& graph() const { return graph_; }
 
-  bool is_int() override { return kind_ == Kind::Int; }
+  // torch's conversions from and to Python know nodes of C++ as ints alone; a float of the graph passes as one there.
+  bool is_int() override { return kind_ == Kind::Int || graph_; }
   bool is_bool() override { return kind_ == Kind::Bool; }
   bool is_float() override { return kind_ == Kind::Float; }
   bool has_hint() override { return true; }
@@ -116,9 +122,9 @@ class Node final : public c10::SymNodeImpl {
     for (int64_t i = 0; i < exponent; ++i) result = result * value_;
     return make(result);
   }
-  SymNode neg() override { return kind_ == Kind::Float ? make(-number_) : make(-value_); }
-  SymNode ceil() override { return rounded(std::ceil(number_)); }
-  SymNode floor() override { return rounded(std::floor(number_)); }
+  SymNode neg() override { return kind_ == Kind::Float ? make(-number()) : make(-value_); }
+  SymNode ceil() override { return rounded(&std::ceil); }
+  SymNode floor() override { return rounded(&std::floor); }
   SymNode sym_min(const SymNode& o) override {
     return floats(o) ? make(std::min(real(), of(o).real())) : make(smaller(value_, of(o).value_));
   }
@@ -181,7 +187,7 @@ class Node final : public c10::SymNodeImpl {
   std::optional<bool> constant_bool() override { return kind_ == Kind::Bool ? known() : std::nullopt; }
   std::string str() override {
     if (kind_ == Kind::Int) return value_.str();
-    if (kind_ == Kind::Float) return std::to_string(number_);
+    if (kind_ == Kind::Float) return graph_ ? "number" : std::to_string(number_);
     if (condition_->kind == Condition::Kind::Compare)
       return ir::SymGuard{condition_->relation, condition_->left, condition_->right}.str();
     return "condition";
@@ -199,15 +205,16 @@ class Node final : public c10::SymNodeImpl {
   }
   bool floats(const SymNode& o) const { return kind_ == Kind::Float || of(o).kind_ == Kind::Float; }
   double real() {
-    if (kind_ == Kind::Float) return number_;
+    if (kind_ == Kind::Float) return number();
     return kind_ == Kind::Bool ? decide() : static_cast<double>(env_.specialize(value_));
   }
   void check_divisor(const SymNode& o) {
     bool zero = env_.guard(Relation::Eq, of(o).value_, 0);
     TORCH_CHECK_WITH(ValueError, !zero, "integer division or modulo by zero");
   }
-  SymNode rounded(double whole) {
-    return kind_ == Kind::Float ? make(Sym(static_cast<int64_t>(whole)))
+  double number() const { return graph_ ? graph_->fix() : number_; }
+  SymNode rounded(double (*whole)(double)) {
+    return kind_ == Kind::Float ? make(Sym(static_cast<int64_t>(whole(number()))))
                                 : c10::intrusive_ptr<SymNodeImpl>::reclaim_copy(this);
   }
   SymNode compare(Relation relation, Node& a, Node& b) {
@@ -227,7 +234,7 @@ class Node final : public c10::SymNodeImpl {
   }
   bool decide() {
     if (kind_ == Kind::Int) return env_.guard(Relation::Ne, value_, 0);
-    if (kind_ == Kind::Float) return number_ != 0;
+    if (kind_ == Kind::Float) return number() != 0;
     auto answer = evaluate(*condition_, [this](const Condition& c) {
       return std::optional<bool>(env_.guard(c.relation, c.left, c.right));
     });
@@ -268,9 +275,28 @@ class Node final : public c10::SymNodeImpl {
   Sym value_;
   ConditionRef condition_;
   double number_ = 0;
+  GraphFloatRef graph_;
 };
 
 }  // namespace
+
+pybind11::object to_python_float(ir::ShapeEnv& env, GraphFloatRef value) {
+  c10::SymInt as_int(SymNode(c10::make_intrusive<Node>(env, std::move(value))));
+  return torch::get_symfloat_class()(pybind11::cast(std::move(as_int)).attr("node"));
+}
+
+GraphFloatRef graph_float(const c10::SymFloat& value) {
+  if (!value.is_symbolic()) return nullptr;
+  SymNode held = value.toSymNodeImpl();
+  // torch wraps the node of a Python SymFloat once more.
+  if (auto* wrapper = dynamic_cast<torch::impl::PythonSymNodeImpl*>(held.get())) {
+    WithGil gil;
+    pybind11::object as_int = torch::get_symint_class()(pybind11::handle(wrapper->getPyObj()));
+    held = as_int.cast<c10::SymInt>().toSymNode();
+  }
+  auto* node = dynamic_cast<Node*>(held.get());
+  return node ? node->graph() : nullptr;
+}
 
 c10::SymInt to_sym_int(ir::ShapeEnv& env, const Sym& value) {
   if (value.is_constant()) return c10::SymInt(value.constant());

@@ -2,10 +2,15 @@
 // Must not: know tensors or the recorder. No Python, no sympy.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/SymBool.h>
+#include <c10/core/SymFloat.h>
 #include <c10/core/SymInt.h>
 #include <c10/core/SymIntArrayRef.h>
+#include <torch/csrc/utils/pybind.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,6 +18,18 @@
 #include "ir/type.h"
 
 namespace graphlift::torch_layer {
+
+// A float that the graph computes: a number from outside that varies, or one read from a tensor, and what was made of
+// them. `tensor`: its stand-in, a double on the CPU without dimensions.
+struct GraphFloat {
+  at::Tensor tensor;
+  bool of_data = false;         // nobody knows its value while capturing
+  std::vector<int> inputs;      // primals that it is made of
+  std::function<double()> fix;  // its value now, which the recording then relies on; throws when nobody knows it
+};
+using GraphFloatRef = std::shared_ptr<const GraphFloat>;
+pybind11::object to_python_float(ir::ShapeEnv& env, GraphFloatRef value);  // a torch.SymFloat
+GraphFloatRef graph_float(const c10::SymFloat& value);                     // null: a known number, or no node of ours
 
 c10::SymInt to_sym_int(ir::ShapeEnv& env, const ir::Sym& value);
 std::vector<c10::SymInt> to_sym_ints(ir::ShapeEnv& env, const ir::Dims& values);

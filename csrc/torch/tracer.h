@@ -18,9 +18,10 @@
 
 namespace graphlift::torch_layer {
 
-bool is_tensor(PyObject* object);      // torch.Tensor or a subclass (exact C check)
-bool is_stand_in(PyObject* object);    // a tensor made by a Tracer
-bool is_sym_scalar(PyObject* object);  // torch.SymInt / SymFloat / SymBool
+bool is_tensor(PyObject* object);       // torch.Tensor or a subclass (exact C check)
+bool is_stand_in(PyObject* object);     // a tensor made by a Tracer
+bool is_sym_scalar(PyObject* object);   // torch.SymInt / SymFloat / SymBool
+bool is_graph_float(PyObject* object);  // a torch.SymFloat of Tracer's
 bool is_plain_tensor_class(
     PyObject* object);  // class is torch.Tensor, nn.Parameter or nn.Buffer's; no __torch_function__ of its own
 
@@ -58,6 +59,7 @@ struct OutputPlan {
 
 struct InputPlan {
   ir::TensorType type;
+  bool number = false;            // a Python float, in the graph a double without dimensions
   bool mutated_data = false;      // new value is written back after the forward
   bool mutated_metadata = false;  // set_/resize_/t_() ... on an input
   bool mutated_under_no_grad = false;
@@ -83,6 +85,8 @@ struct Traced {
   std::string refuse;
 };
 
+enum class Arithmetic : uint8_t { Add, Sub, Mul, Div, Pow };
+
 class Tracer {
  public:
   static std::unique_ptr<Tracer> create(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where,
@@ -102,6 +106,17 @@ class Tracer {
   // An outside int that varies: a torch.SymInt object.
   virtual Ref sym_int(const ir::Sym& value) = 0;
   virtual std::optional<ir::Sym> sym_of(PyObject* sym_int) const = 0;
+
+  // --- floats that the graph computes: torch.SymFloat objects
+  // --------------------------------------------------------- An outside float that varies: the next primal.
+  virtual Ref number_input(PyObject* number) = 0;
+  virtual std::optional<int> number_primal(PyObject* number) const = 0;  // of such an input itself
+  // The number in a floating-point stand-in on the CPU without dimensions. Null without an error: another tensor.
+  virtual Ref number_of(PyObject* stand_in) = 0;
+  // Null without an error: not among such floats and plain numbers, or Python might raise.
+  virtual Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) = 0;
+  // Called when a decision fixes the float that is the given primal to its value.
+  std::function<void(int primal)> on_fixed;
 
   // --- recording -----------------------------------------------------------------------------------------------------
   // Recording is on between these, on this thread. Nestable pause: while paused, torch calls run for real.

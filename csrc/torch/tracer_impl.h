@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/function.h>
 
 #include <exception>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -45,6 +46,7 @@ struct Primal {
   ir::Node* input = nullptr;
   torch::autograd::Edge edge;  // where its gradient arrives; empty when it requires none
   std::shared_ptr<PrimalFacts> facts;
+  bool number = false;  // a Python float
 };
 
 class TracerImpl final : public Tracer {
@@ -63,11 +65,16 @@ class TracerImpl final : public Tracer {
   Ref frozen(PyObject* stand_in) override;
   void begin_checkpoint() override { recorder_.begin_checkpoint(); }
   void end_checkpoint() override { recorder_.end_checkpoint(); }
+  Ref number_input(PyObject* number) override;
+  Ref number_of(PyObject* stand_in) override;
+  std::optional<int> number_primal(PyObject* number) const override;
+  Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) override;
   Reached reached(std::span<PyObject* const> roots) override;
   bool in_backward() const override { return recorder_.in_backward(); }
   std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;
 
  private:
+  Ref wrap_float(at::Tensor tensor, bool of_data, std::vector<int> inputs, std::function<double()> value);
   Ref make_primal(PyObject* object, std::span<const int> symbolic);
   at::Tensor make_stand_in(const at::Tensor& real, Primal* primal);
   ir::TensorType primal_type(const at::Tensor& real, std::span<const int> symbolic);

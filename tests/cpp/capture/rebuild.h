@@ -62,6 +62,10 @@ class FakeTracer final : public torch_layer::Tracer {
   Ref frozen(PyObject*) override { return Ref(); }
   void begin_checkpoint() override {}
   void end_checkpoint() override {}
+  Ref number_input(PyObject*) override { return Ref(); }
+  std::optional<int> number_primal(PyObject*) const override { return std::nullopt; }
+  Ref number_of(PyObject*) override { return Ref(); }
+  Ref arithmetic(torch_layer::Arithmetic, PyObject*, PyObject*) override { return Ref(); }
   Reached reached(std::span<PyObject* const>) override { return {}; }
   bool in_backward() const override { return false; }
   std::unique_ptr<torch_layer::Traced> finish(std::span<PyObject* const>) override { return nullptr; }

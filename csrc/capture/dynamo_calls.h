@@ -1,0 +1,16 @@
+// Owns: what torch's own Python code does for the sake of torch._dynamo: decorators that hide functions from it, and
+// questions whether it compiles. Programs meet them in optimizers. Must not: load torch._dynamo.
+#pragma once
+
+#include "capture/callables.h"
+
+namespace graphlift::capture {
+
+// The function behind torch._compile's decorator, which only keeps it from torch._dynamo; null: another function.
+Ref hidden_from_dynamo(PyObject* function);
+// The innermost frame is code of torch.optim.
+bool in_optimizer(const Capture& capture);
+// torch.compiler.is_compiling(): optimizers must compute as they do in eager, with Python's own numbers.
+Ref rule_is_compiling(Capture& capture, const CallArgs& call);
+
+}  // namespace graphlift::capture

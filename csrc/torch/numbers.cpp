@@ -1,0 +1,150 @@
+// Owns: floats that the graph computes, as the program's Python sees them: inputs that vary, numbers read from tensors,
+// and arithmetic on them. In the graph they are doubles on the CPU without dimensions. Must not: know operators that
+// take them (number_calls.cpp).
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/utils/pybind.h>
+#include <torch/csrc/utils/python_symnode.h>
+
+#include <algorithm>
+#include <set>
+
+#include "torch/convert.h"
+#include "torch/sym_node.h"
+#include "torch/tracer_impl.h"
+
+namespace graphlift::torch_layer {
+namespace {
+
+// Doubles on the CPU, below autograd's and autocast's notice.
+const ir::TensorType& number_type() {
+  static const ir::TensorType type = [] {
+    ir::TensorType made;
+    made.dtype = from_torch(c10::kDouble);
+    return made;
+  }();
+  return type;
+}
+
+GraphFloatRef graph_float_of(PyObject* object) {
+  if (!torch::is_symfloat(object)) return nullptr;
+  return graph_float(pybind11::handle(object).cast<c10::SymFloat>());
+}
+
+std::vector<int> joined(const GraphFloatRef& a, const GraphFloatRef& b) {
+  std::set<int> all;
+  for (const GraphFloatRef& one : {a, b})
+    if (one) all.insert(one->inputs.begin(), one->inputs.end());
+  return {all.begin(), all.end()};
+}
+
+// A float, or an int that a double holds exactly.
+std::optional<double> plain_number(PyObject* object) {
+  if (PyFloat_CheckExact(object)) return PyFloat_AS_DOUBLE(object);
+  if (!PyLong_CheckExact(object)) return std::nullopt;
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (overflow || number > (1LL << 53) || number < -(1LL << 53)) return std::nullopt;
+  return static_cast<double>(number);
+}
+
+at::Tensor compute(Arithmetic op, const at::Tensor& a, const at::Tensor& b) {
+  switch (op) {
+    case Arithmetic::Add:
+      return at::add(a, b);
+    case Arithmetic::Sub:
+      return at::sub(a, b);
+    case Arithmetic::Mul:
+      return at::mul(a, b);
+    case Arithmetic::Div:
+      return at::div(a, b);
+    case Arithmetic::Pow:
+      return at::pow(a, b);
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_graph_float(PyObject* object) { return static_cast<bool>(graph_float_of(object)); }
+
+Ref TracerImpl::wrap_float(at::Tensor tensor, bool of_data, std::vector<int> inputs, std::function<double()> value) {
+  auto made = std::make_shared<GraphFloat>();
+  made->tensor = std::move(tensor);
+  made->of_data = of_data;
+  made->inputs = std::move(inputs);
+  made->fix = [this, of_data, inputs = made->inputs, value = std::move(value)] {
+    if (of_data) recorder_.break_now("data_dependent_item", "a number read from a tensor");
+    for (int primal : inputs)
+      if (on_fixed) on_fixed(primal);
+    return value();
+  };
+  recorder_.note_numbers();
+  return Ref::steal(to_python_float(*shapes_, std::move(made)).release().ptr());
+}
+
+Ref TracerImpl::number_input(PyObject* number) {
+  return with_python_errors([&] {
+    const int index = static_cast<int>(primals_.size());
+    Primal primal;
+    primal.object = Ref::borrow(number);
+    primal.number = true;
+    primal.input = recorder_.graph().add_input("x" + std::to_string(index), number_type());
+    primal.facts = std::make_shared<PrimalFacts>();
+    primal.facts->tensor = number_type();
+    primal.seen = recorder_.new_tensor(number_type(), {primal.input, 0});
+    primal.slot = fake_storage(primal.seen)->base;
+    at::Tensor seen = primal.seen;
+    primals_.push_back(std::move(primal));
+    const double now = PyFloat_AS_DOUBLE(number);
+    return wrap_float(std::move(seen), false, {index}, [now] { return now; });
+  });
+}
+
+std::optional<int> TracerImpl::number_primal(PyObject* object) const {
+  const GraphFloatRef number = graph_float_of(object);
+  if (!number || number->of_data || number->inputs.size() != 1) return std::nullopt;
+  const int primal = number->inputs[0];
+  return primals_[static_cast<size_t>(primal)].seen.is_same(number->tensor) ? std::optional<int>(primal) : std::nullopt;
+}
+
+Ref TracerImpl::number_of(PyObject* stand_in) {
+  return with_python_errors([&]() -> Ref {
+    const at::Tensor& tensor = THPVariable_Unpack(stand_in);
+    const bool fits = fake_storage(tensor) && tensor.dim() == 0 && tensor.is_cpu() && tensor.is_floating_point();
+    if (!fits) return {};
+    return wrap_float(tensor.detach().to(c10::kDouble, /*non_blocking=*/false, /*copy=*/true), true, {}, {});
+  });
+}
+
+Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
+  return with_python_errors([&]() -> Ref {
+    const GraphFloatRef a = graph_float_of(left), b = graph_float_of(right);
+    const std::optional<double> x = a ? std::nullopt : plain_number(left), y = b ? std::nullopt : plain_number(right);
+    if ((!a && !x) || (!b && !y)) return {};
+    // Python raises where a double has no answer; what is read from tensors is told apart by who asked for it.
+    const bool of_data = (a && a->of_data) || (b && b->of_data);
+    if (op == Arithmetic::Pow && !of_data) return {};
+    if (op == Arithmetic::Div && (b ? !b->of_data : *y == 0)) return {};
+    auto operand = [](const GraphFloatRef& of, const std::optional<double>& number) {
+      return of ? of->tensor : c10::scalar_to_tensor(*number);
+    };
+    at::Tensor result = compute(op, operand(a, x), operand(b, y));
+    auto value = [op, a, b, x, y] {
+      const double p = a ? a->fix() : *x, q = b ? b->fix() : *y;
+      switch (op) {
+        case Arithmetic::Add:
+          return p + q;
+        case Arithmetic::Sub:
+          return p - q;
+        case Arithmetic::Mul:
+          return p * q;
+        default:
+          return p / q;
+      }
+    };
+    return wrap_float(std::move(result), of_data, joined(a, b), of_data ? std::function<double()>() : value);
+  });
+}
+
+}  // namespace graphlift::torch_layer

@@ -1,0 +1,330 @@
+"""A whole training step is one region: backward, gradients of parameters, the optimizer and its state, equal to eager."""
+
+import copy
+import functools
+
+import pytest
+import torch
+from judging import same
+from torch.optim import SGD, Adagrad, Adam, AdamW, RMSprop
+
+import graphlift
+
+OPTIMIZERS = {
+    "sgd": functools.partial(SGD, lr=0.1),
+    "sgd_momentum": functools.partial(SGD, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "sgd_nesterov": functools.partial(SGD, lr=0.1, momentum=0.9, nesterov=True),
+    "sgd_foreach": functools.partial(SGD, lr=0.1, momentum=0.9, foreach=True),
+    "sgd_fused": functools.partial(SGD, lr=0.1, momentum=0.9, fused=True),
+    "adam": functools.partial(Adam, lr=0.01),
+    "adam_amsgrad": functools.partial(Adam, lr=0.01, amsgrad=True, weight_decay=0.01),
+    "adam_maximize": functools.partial(Adam, lr=0.01, maximize=True),
+    "adam_foreach": functools.partial(Adam, lr=0.01, foreach=True),
+    "adamw": functools.partial(AdamW, lr=0.01),
+    "adamw_foreach": functools.partial(AdamW, lr=0.01, foreach=True),
+    "adamw_fused": functools.partial(AdamW, lr=0.01, fused=True),
+    "rmsprop": functools.partial(RMSprop, lr=0.01, momentum=0.5),
+    "rmsprop_foreach": functools.partial(RMSprop, lr=0.01, foreach=True, centered=True),
+    "adagrad": functools.partial(Adagrad, lr=0.01),
+    "adagrad_foreach": functools.partial(Adagrad, lr=0.01, foreach=True),
+}
+
+
+def make_model():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+
+
+def batch(number):
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(8, 4, generator=generator), torch.randn(8, 3, generator=generator)
+
+
+def plain_step(model, optimizer):
+    criterion = torch.nn.MSELoss()
+
+    def step(x, y):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def train(make_step, make_optimizer, compiled, calls, after=None):
+    model = make_model()
+    optimizer = make_optimizer(model.parameters())
+    step = make_step(model, optimizer)
+    step = graphlift.compile(step) if compiled else step
+    results = []
+    more = after(optimizer) if after else None
+    for number in range(calls):
+        result = step(*batch(number))
+        results.append([r.detach() if isinstance(r, torch.Tensor) else r for r in (result, model[0].bias.grad)])
+        if more:
+            more.step()
+    parameters = list(model.parameters())
+    return {
+        "results": results,
+        "parameters": [p.detach() for p in parameters],
+        "gradients": [p.grad for p in parameters],
+        "state": [dict(optimizer.state[p]) for p in parameters],
+    }
+
+
+def check_steps(make_step, make_optimizer, *, calls=50, graphs=2, after=None):
+    """Equal to eager, without a break, and compiled again only while the first steps make gradients and state."""
+    graphlift.reset()
+    got = train(make_step, make_optimizer, True, calls, after)
+    counts = graphlift.counters()
+    same(got, train(make_step, make_optimizer, False, calls, after))
+    assert counts["graph_breaks"] == 0 and counts["internal_errors"] == 0, counts
+    assert counts["graphs"] <= graphs and counts["hits"] == calls - counts["graphs"], counts
+    return counts
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_one_region_and_eagers_state_after_50_steps(name):
+    check_steps(plain_step, OPTIMIZERS[name])
+
+
+@pytest.mark.parametrize("name", ["sgd_momentum", "adam", "adamw_foreach", "rmsprop", "adagrad"])
+def test_a_scheduler_outside_compiles_once_more(name):
+    def halve(optimizer):
+        return torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.97)
+
+    check_steps(plain_step, OPTIMIZERS[name], calls=20, after=halve)
+
+
+def test_gradients_are_set_to_zero_in_place():
+    def make_step(model, optimizer):
+        def step(x, y):
+            optimizer.zero_grad(set_to_none=False)
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    check_steps(make_step, OPTIMIZERS["adam"], calls=10)
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+def test_gradient_clipping(foreach):
+    def make_step(model, optimizer):
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1, foreach=foreach)
+            optimizer.step()
+            return loss.detach() + norm
+
+        return step
+
+    check_steps(make_step, OPTIMIZERS["adamw"], calls=10)
+
+
+def test_accumulation_over_several_backward_calls():
+    def make_step(model, optimizer):
+        def step(x, y):
+            optimizer.zero_grad()
+            total = 0
+            for part, target in zip(x.chunk(4), y.chunk(4), strict=True):
+                loss = ((model(part) - target) ** 2).mean() / 4
+                loss.backward()
+                total = total + loss.detach()
+            optimizer.step()
+            return total
+
+        return step
+
+    check_steps(make_step, OPTIMIZERS["sgd_momentum"], calls=10)
+
+
+def test_accumulation_over_calls_keeps_the_gradient_itself():
+    model, twin = make_model(), make_model()
+    compiled = graphlift.compile(lambda m, x, y: ((m(x) - y) ** 2).mean().backward())
+    kept = []
+    for number in range(4):
+        x, y = batch(number)
+        compiled(model, x, y)
+        ((twin(x) - y) ** 2).mean().backward()
+        same([p.grad for p in model.parameters()], [p.grad for p in twin.parameters()])
+        kept.append(model[0].weight.grad)
+    assert all(grad is kept[0] for grad in kept)
+    counts = graphlift.counters()
+    assert counts["graph_breaks"] == 0 and counts["graphs"] == 2, counts
+
+
+def test_autocast():
+    def make_step(model, optimizer):
+        def step(x, y):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = ((model(x) - y) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step
+
+    graphlift.reset()
+    got = train(make_step, OPTIMIZERS["sgd"], True, 5)
+    counts = graphlift.counters()
+    want = train(make_step, OPTIMIZERS["sgd"], False, 5)
+    assert counts["graph_breaks"] == 0 and counts["graphs"] == 2, counts
+    for mine, theirs in zip(got["parameters"], want["parameters"], strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=2e-2, atol=2e-3)
+
+
+def test_one_region_for_each_round_of_a_loop():
+    def run(compiled):
+        model = make_model()
+        optimizer = AdamW(model.parameters(), lr=0.01)
+
+        def epoch(loader):
+            losses = []
+            for x, y in loader:
+                loss = ((model(x) - y) ** 2).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.detach())
+            return losses
+
+        data = torch.utils.data.TensorDataset(*[torch.cat(parts) for parts in zip(*map(batch, range(8)), strict=True)])
+        epoch = graphlift.compile(epoch) if compiled else epoch
+        return [epoch(torch.utils.data.DataLoader(data, batch_size=8)) for _ in range(3)], list(model.parameters())
+
+    graphlift.reset()
+    got = run(True)
+    counts = graphlift.counters()
+    same(got, run(False))
+    assert counts["graphs"] <= 3 and counts["hits"] >= 20, counts
+
+
+def loss_of(x):
+    return x.exp().sum()
+
+
+def test_a_loss_whose_graph_was_freed_raises_as_eagers():
+    def program(x):
+        loss = loss_of(x)
+        loss.backward()
+        return loss
+
+    compiled, x = graphlift.compile(program), torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        loss = compiled(x)
+        assert loss.requires_grad and loss.grad_fn is not None
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            loss.backward()
+    assert graphlift.counters()["graph_breaks"] == 0
+
+
+def test_a_retained_graph_can_be_used_behind_the_region():
+    def program(x):
+        loss = loss_of(x)
+        loss.backward(retain_graph=True)
+        return loss
+
+    compiled, x, twin = graphlift.compile(program), torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    for _ in range(3):
+        for function, leaf in ((compiled, x), (program, twin)):
+            function(leaf).backward()
+        same(x.grad, twin.grad)
+    assert graphlift.counters()["graph_breaks"] == 0
+
+
+def test_a_parameter_written_after_its_use_makes_backward_raise():
+    def program(x):
+        loss = (x * x).sum()
+        loss.backward(retain_graph=True)
+        with torch.no_grad():
+            x.mul_(2)
+        return loss
+
+    x = torch.ones(3, requires_grad=True)
+    loss = graphlift.compile(program)(x)
+    same(x, torch.full((3,), 2.0, requires_grad=True))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+    assert graphlift.counters()["graph_breaks"] == 0
+
+
+def test_hooks_that_appear_later_are_seen():
+    def program(x):
+        loss_of(x).backward()
+        return x.grad * 1
+
+    compiled, seen = graphlift.compile(program), []
+    x, twin = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    for hooked in (False, False, True, True):
+        for leaf in (x, twin):
+            if hooked:
+                leaf.register_hook(lambda gradient: seen.append(1) or gradient * 2)
+        same(compiled(x), program(twin))
+        same(x.grad, twin.grad)
+    assert len(seen) == 6
+
+
+def test_gradients_by_autograd_grad_and_of_fresh_leaves():
+    def program(x):
+        fresh = torch.ones(3, requires_grad=True)
+        (first,) = torch.autograd.grad((x * x).sum(), x, create_graph=True)
+        (first.sum() + (fresh * 3).sum()).backward()
+        return fresh, first.detach()
+
+    compiled = graphlift.compile(program)
+    for _ in range(3):
+        x, twin = torch.arange(3.0, requires_grad=True), torch.arange(3.0, requires_grad=True)
+        got, want = compiled(x), program(twin)
+        same([*got, x.grad, got[0].grad], [*want, twin.grad, want[0].grad])
+    assert graphlift.counters()["graph_breaks"] == 0
+
+
+def test_state_of_another_model_is_told_apart():
+    def step(model, optimizer, x, y):
+        loss = ((model(x) - y) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    compiled = graphlift.compile(step)
+    pairs = [(make_model(), make_model()) for _ in range(2)]
+    optimizers = [[AdamW(m.parameters(), lr=0.01) for m in pair] for pair in pairs]
+    for number in range(4):
+        for (mine, theirs), (a, b) in zip(pairs, optimizers, strict=True):
+            same(compiled(mine, a, *batch(number)), step(theirs, b, *batch(number)))
+            same(list(mine.parameters()), list(theirs.parameters()))
+
+
+def test_floats_that_change_are_inputs():
+    compiled = graphlift.compile(lambda x, a: (x * a + a, x.add(x, alpha=a), 1 - a * 2 if x.dim() else None))
+    x = torch.arange(3.0)
+    for a in (0.5, 0.25, 3.0, -1.5, 7.25):
+        got = compiled(x, a)
+        same(list(got), [x * a + a, x.add(x, alpha=a), 1 - a * 2])
+
+
+def test_a_float_that_a_branch_needs_is_guarded():
+    def program(x, a):
+        return x * a if a > 1 else x + a
+
+    compiled = graphlift.compile(program)
+    for a in (0.5, 2.5, 0.25, 3.5):
+        same(compiled(torch.arange(3.0), a), program(torch.arange(3.0), a))
+
+
+def test_a_copied_model_has_its_own_region():
+    model = make_model()
+    other = copy.deepcopy(model)
+    compiled = graphlift.compile(lambda m, x, y: ((m(x) - y) ** 2).mean().backward())
+    for m in (model, other, model):
+        compiled(m, *batch(0))
+    same([p.grad * 2 for p in other.parameters()], [p.grad for p in model.parameters()])

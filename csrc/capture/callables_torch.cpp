@@ -6,6 +6,7 @@
 #include "capture/dynamo_calls.h"
 #include "capture/gradients.h"
 #include "cpython/hook.h"
+#include "torch/ambient_state.h"
 
 namespace graphlift::capture {
 
@@ -26,6 +27,18 @@ Ref rule_ambient(Capture& c, const CallArgs& call) {
   }
   Ref result = plain_call(call);
   if (result) c.ambient_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
+  return result;
+}
+
+// The object keeps what was on before in itself; behind the region its setter's plain form stands for it.
+Ref rule_function_switch(Capture& c, const CallArgs& call) {
+  Ref result = plain_call(call);
+  Ref replayed = result ? Ref::steal(PyImport_ImportModule("graphlift.replayed")) : Ref();
+  Ref setter = replayed ? Ref::steal(PyObject_GetAttrString(replayed.get(), "set_torch_function_state")) : Ref();
+  if (!setter) return setter;
+  std::vector<Ref> args;
+  args.push_back(Ref::steal(PyUnicode_FromString(torch_layer::AmbientState::function_state())));
+  c.ambient_calls.emplace_back(std::move(setter), std::move(args));
   return result;
 }
 
@@ -178,6 +191,8 @@ const Family& torch_callables() {
       {"torch._C.autocast_increment_nesting", kAmbient, rule_ambient},
       {"torch._C.autocast_decrement_nesting", kAmbient, rule_ambient},
       {"torch._C.clear_autocast_cache", kAmbient, rule_ambient},
+      {"torch._C.DisableTorchFunctionSubclass.__enter__", 0, rule_function_switch},
+      {"torch._C.DisableTorchFunctionSubclass.__exit__", 0, rule_function_switch},
       // what needs data, or changes tensors from outside behind the recording's back
       {"torch._C.TensorBase.item", 0, rule_item},
       {"torch._C.TensorBase.tolist", 0, rule_item},

@@ -1,6 +1,7 @@
 // Owns: see ambient_state.h.
 #include "torch/ambient_state.h"
 
+#include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 
@@ -21,6 +22,7 @@ int nesting() {
 
 struct AmbientState::Saved {
   bool grad = at::GradMode::is_enabled();
+  at::impl::TorchFunctionDisabledState function = at::impl::PythonTorchFunctionTLS::get_disabled_state();
   bool cache = at::autocast::is_autocast_cache_enabled();
   int nesting_depth = nesting();
   std::array<bool, 2> enabled;
@@ -39,6 +41,7 @@ AmbientState::AmbientState() : saved_(std::make_unique<Saved>()) {}
 
 AmbientState::~AmbientState() {
   at::GradMode::set_enabled(saved_->grad);
+  at::impl::PythonTorchFunctionTLS::set_disabled_state(saved_->function);
   at::autocast::set_autocast_cache_enabled(saved_->cache);
   for (size_t i = 0; i < kDevices.size(); ++i) {
     at::autocast::set_autocast_enabled(kDevices[i], saved_->enabled[i]);
@@ -48,6 +51,18 @@ AmbientState::~AmbientState() {
   for (; depth < saved_->nesting_depth; ++depth) at::autocast::increment_nesting();
   for (; depth > saved_->nesting_depth; --depth) at::autocast::decrement_nesting();
   at::autocast::clear_cache();
+}
+
+const char* AmbientState::function_state() {
+  using State = at::impl::TorchFunctionDisabledState;
+  switch (at::impl::PythonTorchFunctionTLS::get_disabled_state()) {
+    case State::ENABLED:
+      return "ENABLED";
+    case State::SUBCLASSES_DISABLED:
+      return "SUBCLASSES_DISABLED";
+    default:
+      return "ALL_DISABLED";
+  }
 }
 
 bool AmbientState::unchanged() const { return *saved_ == Saved(); }

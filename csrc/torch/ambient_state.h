@@ -13,7 +13,8 @@ class AmbientState {
   ~AmbientState();
   AmbientState(const AmbientState&) = delete;
   AmbientState& operator=(const AmbientState&) = delete;
-  bool unchanged() const;  // the state now is the remembered one
+  static const char* function_state();  // torch._C._TorchFunctionState's name of what is on now
+  bool unchanged() const;               // the state now is the remembered one
 
  private:
   struct Saved;

@@ -33,6 +33,7 @@ Ref rule_ambient(Capture& c, const CallArgs& call) {
 // The object keeps what was on before in itself; behind the region its setter's plain form stands for it.
 Ref rule_function_switch(Capture& c, const CallArgs& call) {
   Ref result = plain_call(call);
+  cpython::HookScope nobody(nullptr);
   Ref replayed = result ? Ref::steal(PyImport_ImportModule("graphlift.replayed")) : Ref();
   Ref setter = replayed ? Ref::steal(PyObject_GetAttrString(replayed.get(), "set_torch_function_state")) : Ref();
   if (!setter) return setter;

@@ -14,7 +14,7 @@ MODES = {
 }
 
 # Other names of a backend, as torch.compile's users know them.
-BACKEND_ALIASES = {"eager": "reference"}
+BACKEND_ALIASES = {"eager": "reference", "aot_eager": "reference"}
 DEFAULT_BACKEND = "native"
 
 # name -> (type, default, what it does). Without `skip_passes`, GRAPHLIFT_SKIP_PASSES says the same.
@@ -42,7 +42,7 @@ def list_passes() -> dict[str, str]:
 
 
 def list_backends() -> list[str]:
-    """The values of `backend`."""
+    """The values of `backend` that are graphlift's own; names that torch's registry lists are valid too."""
     return sorted(_C.backend_names())
 
 
@@ -80,10 +80,15 @@ def _check_backend(backend):
         return backend
     known = list_backends()
     name = BACKEND_ALIASES.get(backend, backend) if isinstance(backend, str) else None
-    if name not in known:
-        valid = known + [alias for alias, target in BACKEND_ALIASES.items() if target in known]
-        raise ValueError(f"unknown backend {backend!r}; valid backends: {', '.join(valid)}, or a callable")
-    return name
+    if name in known:
+        return name
+    from . import registry
+
+    others = registry.names()
+    if backend in others:
+        return registry.backend(backend)
+    valid = sorted({*known, *BACKEND_ALIASES, *others})
+    raise ValueError(f"unknown backend {backend!r}; valid backends: {', '.join(valid)}, or a callable")
 
 
 def _check_options(options) -> dict[str, Any]:

@@ -14,6 +14,6 @@ def warn(message: str, category: type, filename: str, lineno: int, module: str) 
 
 
 def set_torch_function_state(name: str) -> None:
-    """What torch._C.DisableTorchFunctionSubclass switches, by the name in torch._C._TorchFunctionState."""
-    _C = sys.modules["torch._C"]
-    _C._set_torch_function_state(getattr(_C._TorchFunctionState, name))
+    """What DisableTorchFunctionSubclass switches, by the state's name in torch's enumeration."""
+    torch_core = sys.modules["torch._C"]
+    torch_core._set_torch_function_state(getattr(torch_core._TorchFunctionState, name))

@@ -217,3 +217,29 @@ def test_a_result_is_needed_where_the_graph_has_one():
     compiled = graphlift.compile(lambda x: x * 2, backend=lambda module, inputs: lambda x: (None,))
     with pytest.raises(TypeError, match="returned None for an output that is a tensor"):
         compiled(torch.ones(1))
+
+
+@pytest.mark.parametrize("name", ["inductor", "aot_eager", "eager", "cudagraphs", "pre_dispatch_eager"])
+def test_backends_by_the_names_that_torch_lists(name):
+    if name == "cudagraphs" and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    net = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 2))
+    before = graphlift.graph_count()
+    compiled, x = graphlift.compile(net, backend=name), torch.randn(5, 3)
+    for _ in range(2):
+        net.zero_grad()
+        result = compiled(x)
+        result.sum().backward()
+        got = [p.grad.clone() for p in net.parameters()]
+        net.zero_grad()
+        expected = net(x)
+        expected.sum().backward()
+        torch.testing.assert_close(result, expected)
+        for mine, eager in zip(got, net.parameters(), strict=True):
+            torch.testing.assert_close(mine, eager.grad)
+    assert graphlift.graph_count() == before + 1
+
+
+def test_an_unknown_name_is_answered_with_all_that_are_valid():
+    with pytest.raises(ValueError, match="unknown backend 'inductr'; valid backends: .*aot_eager.*inductor.*native"):
+        graphlift.compile(lambda x: x, backend="inductr")

@@ -10,6 +10,7 @@
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
+#include "backends/cpu/tuning.h"
 #include "backends/reference/program.h"
 #include "base/log.h"
 
@@ -22,8 +23,8 @@ bool is_static(const std::optional<ir::TensorType>& type) {
                    std::all_of(type->strides.begin(), type->strides.end(), constant));
 }
 
-std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation) {
-  if (is_contraction(*operation.node)) return make_contraction_call(operation);
+std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation, bool tuned = false) {
+  if (is_contraction(*operation.node)) return make_contraction_call(operation, tuned);
   if (is_convolution(*operation.node)) return make_convolution_call(operation);
   return nullptr;
 }
@@ -62,6 +63,8 @@ class Cpu final : public backend::Backend {
       log(Artifact::PerfHints, [] { return "no kernels are made for the CPU, torch's own run: " + jit_refusal(); });
       return std::make_unique<reference::Program>(graph, constants);
     }
+    if (how.mode == "reduce-overhead")
+      log(Artifact::PerfHints, "mode \"reduce-overhead\" does on CPU what \"default\" does: calls run no Python there");
     codegen::FuseOptions options;
     options.lower.device_type = 0;
     options.lower.round_each_call = how.emulate_precision_casts;
@@ -70,6 +73,8 @@ class Cpu final : public backend::Backend {
     codegen::leave_out(how.skip, &options);
     const codegen::FusedGraph fused = codegen::fuse(graph, options);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
+    std::optional<TuningProgress> progress;
+    if (asks_for_tuning(how.mode)) progress.emplace(fused.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (node.op == codegen::kernel_op()) {
         ++backend::counters().kernels;
@@ -77,7 +82,8 @@ class Cpu final : public backend::Backend {
       }
       if (node.op == codegen::native_op()) {
         ++backend::counters().natives;
-        return make_native_call(fused.natives[codegen::index_of(node)]);
+        if (progress) progress->step();
+        return make_native_call(fused.natives[codegen::index_of(node)], progress.has_value());
       }
       return nullptr;
     };

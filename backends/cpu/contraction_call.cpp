@@ -6,6 +6,7 @@
 #include "backends/cpu/contraction.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/result_layout.h"
+#include "backends/cpu/tuning.h"
 #include "base/error.h"
 
 namespace graphlift::cpu {
@@ -49,7 +50,7 @@ MatrixLayout layout_of(const ir::TensorType& type, std::span<const int64_t> symb
 
 class ContractionCall final : public reference::NativeCall {
  public:
-  ContractionCall(const NativeOperation& operation, const Product& product)
+  ContractionCall(const NativeOperation& operation, const Product& product, bool tuned)
       : product_(product),
         operands_(operation.operands),
         type_(*operation.node->outputs[0]),
@@ -58,7 +59,7 @@ class ContractionCall final : public reference::NativeCall {
     if (!operation.epilogue.empty()) post_ = post_ops(operation);
     if (!operation.epilogue.empty() && !post_) return;
     is_static_ = std::all_of(operands_.begin(), operands_.end(), is_constant) && is_constant(type_);
-    if (is_static_) contraction_ = find_contraction(spec({}));
+    if (is_static_) contraction_ = tuned ? tuned_contraction(spec({})) : find_contraction(spec({}));
     is_usable_ = is_static_ ? contraction_ != nullptr : !post_;
   }
 
@@ -142,8 +143,8 @@ bool is_contraction(const ir::Node& node) {
          ir::is_number(at(product->alpha), 1);
 }
 
-std::unique_ptr<reference::NativeCall> make_contraction_call(const NativeOperation& operation) {
-  auto call = std::make_unique<ContractionCall>(operation, *find_product(*operation.node));
+std::unique_ptr<reference::NativeCall> make_contraction_call(const NativeOperation& operation, bool tuned) {
+  auto call = std::make_unique<ContractionCall>(operation, *find_product(*operation.node), tuned);
   if (!call->usable()) return nullptr;
   return call;
 }

@@ -9,7 +9,7 @@ namespace graphlift::cpu {
 
 // Whether a call is a product that find_contraction() may take.
 bool is_contraction(const ir::Node& node);
-// Null: nothing here computes it, torch's operator has to.
-std::unique_ptr<reference::NativeCall> make_contraction_call(const codegen::NativeOperation& operation);
+// `tuned`: the implementation is measured (tuning.h). Null: nothing here computes it, torch's operator has to.
+std::unique_ptr<reference::NativeCall> make_contraction_call(const codegen::NativeOperation& operation, bool tuned);
 
 }  // namespace graphlift::cpu

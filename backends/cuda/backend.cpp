@@ -44,6 +44,8 @@ class Cuda final : public backend::Backend {
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                   const backend::Options& how) const override {
+    if (how.mode != "default")
+      log(Artifact::PerfHints, [&] { return "mode \"" + how.mode + "\" does on a GPU what \"default\" does, so far"; });
     const codegen::FusedGraph parts = fused(graph, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) return std::make_unique<reference::Program>(graph, constants);

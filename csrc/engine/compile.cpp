@@ -2,7 +2,6 @@
 #include "engine/compile.h"
 
 #include "base/error.h"
-#include "base/log.h"
 #include "cpython/hook.h"
 
 namespace graphlift::engine {
@@ -46,8 +45,6 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
     if (!region->returns) region->kind = Region::Kind::Plain;
     return region;
   }
-  if (config.how.mode != "default")
-    log(Artifact::PerfHints, [&] { return "mode \"" + config.how.mode + "\" does what \"default\" does, so far"; });
   region->outputs = captured.traced->outputs.size();
   region->executable = make_executable(config, std::move(*captured.traced));
   ++counters().graphs;

@@ -4,6 +4,7 @@
 #include "backends/codegen/fuse.h"
 #include "backends/codegen/lower_rule.h"
 #include "backends/cpu/cpu.h"
+#include "backends/cpu/tuning.h"
 #include "backends/cuda/cuda.h"
 #include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
@@ -29,6 +30,7 @@ void bind_backends(py::module_& m) {
     for (const codegen::Stage& stage : codegen::all_stages()) add(stage.name, stage.sentence);
     return rows;
   });
+  m.def("tunings", [] { return cpu::tunings(); });
   m.def("onednn_refusal", [] { return cpu::onednn_refusal(); });
   m.def("kernel_refusal", [] { return cpu::kernel_refusal(); });
 }

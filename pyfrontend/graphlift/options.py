@@ -5,12 +5,12 @@ from typing import Any
 
 from . import _C
 
-# Accepted so that programs run unchanged; `perf_hints` says that the last three do what the first does.
+# What a mode asks for and a backend can't do, `perf_hints` says.
 MODES = {
     "default": "balanced",
-    "reduce-overhead": "as default: CUDA graphs are not built yet",
-    "max-autotune": "as default: nothing is measured while compiling yet",
-    "max-autotune-no-cudagraphs": "as default: nothing is measured while compiling yet",
+    "reduce-overhead": "as default: calls run no Python, and CUDA graphs are not built yet",
+    "max-autotune": "on CPU, implementations of products are measured while compiling and remembered on disk",
+    "max-autotune-no-cudagraphs": "as max-autotune",
 }
 
 # Other names of a backend, as torch.compile's users know them.

@@ -68,14 +68,21 @@ class ContractionCall final : public reference::NativeCall {
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     outputs[0] = result_.allocate(symbols);
     std::shared_ptr<const Contraction> found;
-    if (!is_static_) {
-      std::string why;
-      found = find_contraction(spec(symbols), &why);
-      GL_CHECK(found != nullptr, "no contraction for sizes that vary: " + why);
-    }
     ContractionOperands operands;
     operands.a = place(inputs, product_.a, symbols);
     operands.b = place(inputs, product_.b, symbols);
+    at::Tensor a, b;  // copies of what no implementation reads as it lies: an expanded gradient, say
+    if (!is_static_) {
+      ContractionSpec wanted = spec(symbols);
+      found = find_contraction(wanted);
+      if (!found) {
+        operands.a = densely(product_.a, operands.a, symbols, &wanted.a, &a);
+        operands.b = densely(product_.b, operands.b, symbols, &wanted.b, &b);
+        std::string why;
+        found = find_contraction(wanted, &why);
+        GL_CHECK(found != nullptr, "no contraction for sizes that vary: " + why);
+      }
+    }
     operands.bias = product_.bias < 0 ? nullptr : place(inputs, product_.bias, symbols);
     operands.c = outputs[0].mutable_data_ptr();
     c10::SmallVector<const void*, 4> post;
@@ -97,6 +104,21 @@ class ContractionCall final : public reference::NativeCall {
     const auto i = static_cast<size_t>(which);
     const auto* data = static_cast<const char*>(inputs[i]->const_data_ptr());
     return data + offsets_[i].eval(symbols) * ir::bytes(operands_[i].dtype);
+  }
+
+  const void* densely(int which, const void* data, std::span<const int64_t> symbols, MatrixLayout* layout,
+                      at::Tensor* copy) const {
+    const ir::TensorType& type = operands_[static_cast<size_t>(which)];
+    c10::SmallVector<int64_t, 4> sizes, strides;
+    for (const ir::Sym& size : type.sizes) sizes.push_back(size.eval(symbols));
+    for (const ir::Sym& stride : type.strides) strides.push_back(stride.eval(symbols));
+    const auto options = at::TensorOptions(static_cast<at::ScalarType>(type.dtype));
+    *copy = at::from_blob(const_cast<void*>(data), sizes, strides, options).contiguous();
+    layout->batch.clear();
+    for (int64_t i = 0; i + 2 < copy->dim(); ++i) layout->batch.push_back(copy->stride(i));
+    layout->row = copy->stride(-2);
+    layout->column = copy->stride(-1);
+    return copy->const_data_ptr();
   }
 
   ContractionSpec spec(std::span<const int64_t> symbols) const {

@@ -134,6 +134,9 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
   facts.seconds = captured.seconds;
   facts.evaluated = std::move(captured.evaluated);
   RegionPtr region = compile_region(owner_.config, std::move(captured));
+  // Another thread may have made one for this call meanwhile: the GIL is given up while code is compiled.
+  Found found;
+  if (RegionPtr other = find(frame, at, &found)) return other;
   at.regions.push_back(region);
   ++entry.regions;
   report_region(frame.code(), *region, facts);

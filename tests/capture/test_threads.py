@@ -58,3 +58,39 @@ FIRST_CALLS = """
 @pytest.mark.parametrize("backend", ["native", "reference"])
 def test_first_calls_of_a_process_on_six_threads(backend):
     assert run(FIRST_CALLS.format(backend=backend)) == "done\n"
+
+
+VARYING = """
+    import threading, warnings
+    import torch, graphlift
+
+    warnings.simplefilter("error", graphlift.GraphliftWarning)
+    torch.set_num_threads(1)
+    functions = [lambda x, i=i: (x * i).sin().sum() + i for i in range(8)]
+    compiled = [graphlift.compile(function) for function in functions]
+    product = lambda x: (x @ x.t()).relu().sum()
+    shared, gate, bad = graphlift.compile(product), threading.Barrier(8), []
+
+    def work(k):
+        try:
+            gate.wait()
+            for step in range(40):
+                x = torch.full((3 + (step + k) % 5, 4), 0.1 * k)
+                torch.testing.assert_close(compiled[k](x), functions[k](x))
+                torch.testing.assert_close(shared(x), product(x))
+                leaf = x.clone().requires_grad_()
+                compiled[(k + step) % 8](leaf).backward()
+        except BaseException as error:
+            bad.append(f"thread {k}: {type(error).__name__}: {error}")
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    assert not bad, bad
+    print("done")
+"""
+
+
+def test_eight_threads_with_sizes_that_vary():
+    """Threads that capture one function at once don't use its regions up: one that came too late takes another's."""
+    assert run(VARYING) == "done\n"

@@ -186,6 +186,11 @@ Ref instance_get_attr(Capture& capture, PyObject* object, PyObject* name, Ref* m
 }  // namespace
 
 Ref get_method(Capture& capture, PyObject* object, PyObject* name, Ref* self) {
+  if (torch_layer::is_sym_scalar(object) && !torch_layer::is_graph_float(object) &&
+      _PyType_Lookup(&PyLong_Type, name)) {  // other names are read by torch's own methods of symbols
+    Ref number = capture.concrete(object);  // a symbol's class has other attributes than the number's
+    return number ? get_method(capture, number.get(), name, self) : number;
+  }
   if (const AttributeRule* rule = attribute_rule(object)) return rule->get(capture, object, name);
   if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !capture.is_outside(object))
     return Ref::steal(PyObject_GetAttr(object, name));

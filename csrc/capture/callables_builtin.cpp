@@ -250,6 +250,23 @@ Ref rule_function_get(Capture& c, const CallArgs& call) {
 
 }  // namespace
 
+namespace {
+
+// Of a symbol: itself or its opposite, with the sign guarded.
+Ref rule_abs(Capture& c, const CallArgs& call) {
+  if (call.nargs != 1 || call.kwnames || !torch_layer::is_sym_scalar(call.args[0]) ||
+      torch_layer::is_graph_float(call.args[0]))
+    return run_prepared(c, call, kSymbolic);
+  constexpr int kSubtract = 10;  // NB_SUBTRACT
+  Ref zero = Ref::steal(PyLong_FromLong(0));
+  Ref negative = zero ? compare(c, Py_LT, call.args[0], zero.get()) : Ref();
+  const int is_negative = negative ? truth(c, negative.get()) : -1;
+  if (is_negative < 0) return Ref();
+  return is_negative ? binary(c, kSubtract, zero.get(), call.args[0]) : Ref::borrow(call.args[0]);
+}
+
+}  // namespace
+
 const Family& builtin_callables() {
   static const Family rows = {
       {"builtins.len", 0, rule_len},
@@ -272,7 +289,7 @@ const Family& builtin_callables() {
       {"builtins.ascii", 0, rule_text},
       {"builtins.format", 0, rule_text},
       {"builtins.id", kShallow, nullptr},
-      {"builtins.abs", kSymbolic, nullptr},
+      {"builtins.abs", kSymbolic, rule_abs},
       {"builtins.all", kLooksInto, nullptr},
       {"builtins.any", kLooksInto, nullptr},
       {"builtins.bin", 0, nullptr},

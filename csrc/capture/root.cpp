@@ -237,7 +237,7 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
     return false;
   }
   if (!finish(result, out, reason)) {
-    *next_stop = 0;
+    *next_stop = semantics.root_instructions() / 2;  // where it went wrong is not known
     return false;
   }
   return true;

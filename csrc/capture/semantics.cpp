@@ -244,6 +244,9 @@ Ref CaptureSemantics::call_ex(PyObject* callable, PyObject* args, PyObject* kwar
 
 Ref CaptureSemantics::make_function(cpython::Frame& frame, PyObject* code, PyObject* defaults, PyObject* kwdefaults,
                                     PyObject* annotations, PyObject* closure) {
+  // Parts that were put together before the region: what is in them is not known one by one.
+  for (PyObject* part : {defaults, kwdefaults, annotations, closure})
+    if (part && capture_.is_outside(part)) return break_here(capture_, "filling", "function");
   Ref made = Semantics::make_function(frame, code, defaults, kwdefaults, annotations, closure);
   if (made) {
     capture_.fresh_functions.insert(made.get());

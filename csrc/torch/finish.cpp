@@ -163,6 +163,8 @@ class Finish {
     }
     bool fresh = plan.aliasing == Aliasing::Fresh;
     if (fresh) plan.detached = false;
+    if (plan.aliasing != Aliasing::Input && plan.detached && output.grad_fn())
+      refuse("a detached alias is given a value with a gradient");
     plan.differentiable = fresh && plan.requires_grad && output.grad_fn();
     traced_->outputs.push_back(std::move(plan));
     if (traced_->outputs.back().differentiable) roots_.push_back({output, nullptr});

@@ -81,3 +81,45 @@ def test_a_gradient_asked_of_the_leaf_itself():
     (gradient,) = torch.autograd.grad(z, y)
     torch.testing.assert_close(gradient, 3 * y.detach() ** 2)
     assert y.grad is None
+
+
+def written_through_a_detached_alias(a, b):
+    alias = b.detach()
+    alias[:, 1] = a[:, 0]
+    return alias
+
+
+def written_alias_of_an_output(a, b):
+    base = b * 2
+    alias = base.detach()
+    alias.mul_(a)
+    return base, alias
+
+
+def written_alias_that_is_stored(a, b, table=None):
+    table = {}
+    alias = b.detach()
+    try:
+        table.update(base=b, alias=alias)
+        raise ValueError(3)
+    except ValueError:
+        alias[:, 1] = a[:, 0]
+    return table["alias"], table["base"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [written_through_a_detached_alias, written_alias_of_an_output, written_alias_that_is_stored],
+    ids=lambda program: program.__name__,
+)
+def test_detached_aliases_that_get_a_history(program):
+    def account(function):
+        a, b = torch.arange(4.0).view(2, 2).requires_grad_(), torch.ones(2, 2)
+        results = function(a, b)
+        results = results if isinstance(results, tuple) else (results,)
+        sum(t.exp().sum() for t in results).backward()
+        return [(t.requires_grad, t.is_leaf, t.detach().tolist()) for t in (*results, b)], a.grad.tolist()
+
+    compiled = graphlift.compile(program)
+    for _ in range(2):
+        assert account(compiled) == account(program)

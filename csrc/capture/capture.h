@@ -79,6 +79,8 @@ class Capture {
   // Outside tensors by identity -> stand-in; and back.
   std::unordered_map<PyObject*, Ref> stand_ins;
   std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;
+  // Outside objects and stand-ins of outside tensors whose identity decided something.
+  std::unordered_set<PyObject*> told_apart;
   std::unordered_set<PyObject*> grad_written;                    // stand-ins whose .grad was made while capturing
   std::vector<guards::OriginId> primal_origins;                  // by primal
   std::unordered_map<guards::OriginId, Ref> int_symbols;         // outside ints that became symbolic

@@ -1,6 +1,7 @@
 // Owns: see containers.h; dicts, fields and instance dicts. Shadows are in shadows.cpp.
 #include "capture/containers.h"
 
+#include "capture/items.h"
 #include "cpython/instance.h"
 
 namespace graphlift::capture {
@@ -62,6 +63,7 @@ int overlay_set(Capture& capture, Outside* dict, PyObject* key, PyObject* value)
 }  // namespace
 
 Ref dict_get(Capture& capture, PyObject* dict, PyObject* key) {
+  tell_apart(capture, key);
   if (capture.tensor_of_stand_in.count(key) && capture.is_outside(dict))
     return break_here(capture, "unguardable_key", "torch.Tensor");
   if (Outside* outside = capture.objects.find(dict)) return outside_dict_get(capture, outside, real_key(capture, key));
@@ -69,6 +71,7 @@ Ref dict_get(Capture& capture, PyObject* dict, PyObject* key) {
 }
 
 int dict_set(Capture& capture, PyObject* dict, PyObject* key, PyObject* value) {
+  tell_apart(capture, key);
   Outside* outside = capture.objects.find(dict);
   if (!outside) return value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key);
   if (container_kind(dict) == Kind::OrderedDict && !outside->shadow && !for_c_code(capture, dict)) return -1;

@@ -2,6 +2,7 @@
 # make test    build, C++ tests, Python tests, style, and the torch-free layers on other CPythons that are there
 #
 # make asan    the C++ tests and a capture with backward under AddressSanitizer (GCC)
+# make valgrind  captures and the C++ tests that need torch under valgrind's memcheck, on the usual build
 #
 # PYTHON: the interpreter (3.11 or 3.12). VENV: the environment, made when missing; one that has torch keeps it.
 # TORCH: what pip is asked for when the environment has none, for instance TORCH='torch==2.12.0'.
@@ -14,7 +15,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
 RUN = $(VENV)/bin/python
 CPP = $(shell git ls-files 'csrc/*.cpp' 'csrc/*.h' 'backends/*.cpp' 'backends/*.h' 'tests/cpp/*.cpp' 'tests/cpp/*.h' 'cmake/*.h')
 
-.PHONY: demo test asan build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
+.PHONY: demo test asan valgrind build build-tests environment test-tools gtest ctest pytest lint format other-pythons clean
 
 demo: build
 	$(RUN) examples/train_mlp.py
@@ -90,6 +91,15 @@ asan: gtest test-tools
 	$(ASAN_RUN) $(RUN) -m pytest -p no:cacheprovider $(ASAN_TESTS)
 
 ASAN_TESTS ?= tests/capture tests/evaluator/test_corpus.py
+
+# Memory errors without a build of its own; minutes. Undefined values are not looked for: torch's kernels are full of them.
+VALGRIND = PYTHONMALLOC=malloc OMP_NUM_THREADS=1 valgrind --undef-value-errors=no --num-callers=25 \
+	--suppressions=tests/valgrind.supp --error-exitcode=1
+
+valgrind: build-tests
+	GRAPHLIFT_BUILD=$(BUILD) $(VALGRIND) $(RUN) tests/valgrind_capture.py
+	$(VALGRIND) $(BUILD)/tests/capture_test
+	$(VALGRIND) $(BUILD)/tests/torch_test
 
 clean:
 	rm -rf build dist pyfrontend/graphlift/*.so

@@ -1,11 +1,13 @@
 // Owns: rows and rules for Python's builtins.
 // Must not: list methods of builtin types (whole types are known, see callables.cpp) except where a rule reads less.
+#include "base/once.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/items.h"
+#include "cpython/hook.h"
 
 namespace graphlift::capture {
 
@@ -124,9 +126,26 @@ Ref rule_vars(Capture& c, const CallArgs& call) {
 Ref rule_hash(Capture& c, const CallArgs& call) {
   if (!arity(call, 1, 1)) return wrong_call(call);
   const bool by_identity = Py_TYPE(call.args[0])->tp_hash == PyBaseObject_Type.tp_hash;
-  if (c.is_outside(call.args[0]) && by_identity)
+  if (c.tensor_of_stand_in.count(call.args[0]) || (c.is_outside(call.args[0]) && by_identity))
     return break_here(c, "unknown_callable", "hash() of an object from outside");
   return run_prepared(c, call, kPure);
+}
+
+// Whether an address only tells objects apart and is gone then: the memo of a copy, a hash.
+bool only_tells_apart(const cpython::Frame& frame) {
+  if (PyUnicode_CompareWithASCIIString(frame.code()->co_name, "__hash__") == 0) return true;
+  PyObject* function = frame.function();
+  PyObject* module = function ? PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__") : nullptr;
+  return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "copy") == 0;
+}
+
+// The address of an object from outside is another one in a later call.
+Ref rule_id(Capture& c, const CallArgs& call) {
+  PyObject* object = call.nargs == 1 && !call.kwnames ? call.args[0] : nullptr;
+  if (!object || (!c.is_outside(object) && !c.tensor_of_stand_in.count(object))) return run_prepared(c, call, kShallow);
+  if (!only_tells_apart(c.frames.back())) return break_here(c, "unknown_callable", "id() of an object from outside");
+  c.told_apart.insert(object);
+  return Ref::steal(PyLong_FromVoidPtr(object));
 }
 
 Ref rule_build_class(Capture& c, const CallArgs& call) {
@@ -143,6 +162,8 @@ Ref rule_globals(Capture& c, const CallArgs&) { return Ref::borrow(c.frames.back
 Ref rule_text(Capture& c, const CallArgs& call) {
   for (Py_ssize_t i = 0; i < call.nargs; ++i)
     if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
+  if (call.nargs > 0 && tells_address(c, call.args[0]))
+    return break_here(c, "unknown_callable", describe(call.callable) + " of an object from outside");
   return run_prepared(c, call, kPure);
 }
 
@@ -214,6 +235,34 @@ Ref rule_dict_pop(Capture& c, const CallArgs& call) {
   if (call.nargs == 3) return Ref::borrow(call.args[2]);
   PyErr_SetObject(PyExc_KeyError, call.args[1]);
   return Ref();
+}
+
+// A function of graphlift.in_python; null without an error when it isn't there.
+PyObject* in_python(const char* name) {
+  cpython::HookScope nobody(nullptr);
+  Ref module = Ref::steal(PyImport_ImportModule("graphlift.in_python"));
+  return module ? PyObject_GetAttrString(module.get(), name) : nullptr;
+}
+
+// What copyreg says of a class: asked once per class, and kept in the class, in eager too.
+Ref slot_names(PyTypeObject* type) {
+  cpython::HookScope nobody(nullptr);
+  Ref module = Ref::steal(PyImport_ImportModule("copyreg"));
+  return module ? Ref::steal(PyObject_CallMethod(module.get(), "_slotnames", "O", type)) : Ref();
+}
+
+Ref rule_reduce_ex(Capture& c, const CallArgs& call) {
+  static constinit Once<PyObject*> once;
+  PyObject* reduce_ex = once.get([] { return in_python("reduce_ex"); });
+  PyObject* self = call.nargs > 0 ? call.args[0] : nullptr;
+  const bool known = arity(call, 2, 2) && PyLong_CheckExact(call.args[1]) && PyLong_AsLong(call.args[1]) >= 2;
+  PyTypeObject* base = self ? solid_base(Py_TYPE(self)) : nullptr;
+  if (!known || !reduce_ex || (base != &PyBaseObject_Type && !is_container_type(base)))
+    return break_here(c, "unknown_callable", "builtins.object.__reduce_ex__");
+  Ref slots = slot_names(Py_TYPE(self));
+  if (!slots) return slots;
+  PyObject* args[] = {self, call.args[1], slots.get()};
+  return graphlift::capture::call(c, reduce_ex, args, 3, nullptr);
 }
 
 Ref rule_list_append(Capture& c, const CallArgs& call) {
@@ -288,7 +337,7 @@ const Family& builtin_callables() {
       {"builtins.repr", 0, rule_text},
       {"builtins.ascii", 0, rule_text},
       {"builtins.format", 0, rule_text},
-      {"builtins.id", kShallow, nullptr},
+      {"builtins.id", 0, rule_id},
       {"builtins.abs", kSymbolic, rule_abs},
       {"builtins.all", kLooksInto, nullptr},
       {"builtins.any", kLooksInto, nullptr},
@@ -308,11 +357,14 @@ const Family& builtin_callables() {
       {"builtins.object.__setattr__", 0, rule_generic_setattr},
       {"builtins.object.__delattr__", 0, rule_generic_delattr},
       {"builtins.object.__getattribute__", 0, rule_generic_getattr},
+      {"builtins.object.__reduce_ex__", 0, rule_reduce_ex},
       {"builtins.type.__getattribute__", 0, rule_type_getattr},
       {"builtins.list.append", 0, rule_list_append},
       {"builtins.list.sort", kShallow | kMutates | kCallsKey | kLooksInto | kHandsOn, nullptr},
       {"builtins.object.__init__", kShallow, nullptr},
       {"builtins.object.__new__", kShallow, nullptr},
+      {"builtins.list.__new__", kShallow, nullptr},
+      {"builtins.dict.__new__", kShallow, nullptr},
       {"builtins.dict.get", 0, rule_dict_get},
       {"builtins.dict.__getitem__", 0, rule_dict_getitem},
       {"builtins.dict.__contains__", 0, rule_dict_contains},

@@ -21,7 +21,8 @@ Ref rule_ambient(Capture& c, const CallArgs& call) {
   if (call.kwnames) return break_here(c, "ambient_change", describe(call.callable));
   std::vector<Ref> args;
   for (Py_ssize_t i = 0; i < call.nargs; ++i) {
-    if (!is_value_constant(call.args[i]) && !is_identity_constant(call.args[i]))
+    if (!is_value_constant(call.args[i]) && !is_identity_constant(call.args[i]) &&
+        !torch_layer::is_device(call.args[i]))
       return break_here(c, "ambient_change", describe(call.callable));
     args.push_back(Ref::borrow(call.args[i]));
   }
@@ -183,6 +184,8 @@ const Family& torch_callables() {
       {"torch._C._VariableFunctions.promote_types", 0, nullptr},
       // ambient setters
       {"torch._C._set_grad_enabled", kAmbient, rule_ambient},
+      {"torch.device.__enter__", kAmbient, rule_ambient},
+      {"torch.device.__exit__", kAmbient, rule_ambient},
       {"torch._C.set_autocast_enabled", kAmbient, rule_ambient},
       {"torch._C.set_autocast_cpu_enabled", kAmbient, rule_ambient},
       {"torch._C.set_autocast_dtype", kAmbient, rule_ambient},

@@ -7,6 +7,7 @@
 #include "capture/callables.h"
 #include "capture/containers.h"
 #include "capture/dynamo_calls.h"
+#include "capture/items.h"
 
 namespace graphlift::capture {
 
@@ -189,7 +190,11 @@ Ref call_c(Capture& capture, const CallArgs& c) {
     PyTypeObject* of = PyDescr_TYPE(c.callable);
     if (of == &PyBaseObject_Type && c.nargs > 0 && capture.is_outside(c.args[0]) && reads_instance(c.callable))
       return break_here(capture, "unknown_callable", describe(c.callable) + " on an object from outside");
+    for (Py_ssize_t i = 1; of == &PyUnicode_Type && i < c.nargs; ++i)
+      if (tells_address(capture, c.args[i]))
+        return break_here(capture, "unknown_callable", describe(c.callable) + " with an object from outside");
     if (is_pure_type(of)) return run_prepared(capture, c, kPure);
+    for (Py_ssize_t i = 1; is_container_type(of) && i < c.nargs; ++i) tell_apart(capture, c.args[i]);
     if (is_container_type(of)) return run_prepared(capture, c, kShallow | kMutates);
     if (c.nargs > 0 && !capture.is_outside(c.args[0]) && is_known_fresh_type(of))
       return run_prepared(capture, c, kShallow);

@@ -83,6 +83,8 @@ class Capture {
   std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;
   // By stand-in of a leaf: its .grad when it was first needed; null: written before it was read.
   std::unordered_map<PyObject*, Ref> gradients;
+  // Outside objects and stand-ins of outside tensors whose identity decided something.
+  std::unordered_set<PyObject*> told_apart;
   std::vector<guards::OriginId> primal_origins;                  // by primal
   std::unordered_map<guards::OriginId, Ref> int_symbols;         // outside ints that became symbolic
   std::unordered_map<guards::OriginId, Ref> float_inputs;        // outside floats that became inputs of the graph

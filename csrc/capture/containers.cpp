@@ -1,6 +1,7 @@
 // Owns: see containers.h; dicts, fields and instance dicts. Shadows are in shadows.cpp.
 #include "capture/containers.h"
 
+#include "capture/items.h"
 #include "cpython/hook.h"
 #include "cpython/instance.h"
 
@@ -81,11 +82,13 @@ int overlay_set(Capture& capture, Outside* dict, PyObject* asked, PyObject* valu
 }  // namespace
 
 Ref dict_get(Capture& capture, PyObject* dict, PyObject* key) {
+  tell_apart(capture, key);
   if (Outside* outside = capture.objects.find(dict)) return outside_dict_get(capture, outside, key);
   return Ref::borrow(PyDict_GetItemWithError(dict, key));
 }
 
 int dict_set(Capture& capture, PyObject* dict, PyObject* key, PyObject* value) {
+  tell_apart(capture, key);
   Outside* outside = capture.objects.find(dict);
   if (!outside) return value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key);
   if (container_kind(dict) == Kind::OrderedDict && !outside->shadow && !for_c_code(capture, dict)) return -1;

@@ -72,6 +72,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
           PyType_IsSubtype(Py_TYPE(object), &PyType_Type) ? python_special(capture, object, "__getitem__") : Ref();
       (void)of_class;
     }
+    if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
     return from_c_code(capture, Ref::steal(PyObject_GetItem(object, plain_key.get())));
   }
   Py_ssize_t index = 0;
@@ -104,6 +105,7 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   if (!plain_key) return -1;
   Outside* outside = capture.objects.find(object);
   if (!outside) {
+    if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
     Ref stored = Ref::borrow(value);
     // A slice of a list takes the items of what is assigned; a tensor takes its elements.
     if (value && (tensor || PySlice_Check(key))) stored = for_c_code(capture, value);
@@ -149,6 +151,7 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
   if (PyErr_Occurred()) return -1;
   Outside* outside = capture.objects.find(container);
   const Kind kind = container_kind(container);
+  tell_apart(capture, item);
   Ref plain = capture.concrete(item);
   if (!plain) return -1;
   if (outside && (kind == Kind::Dict || kind == Kind::OrderedDict)) {

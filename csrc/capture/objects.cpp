@@ -38,6 +38,7 @@ void Objects::set_shadow(Outside* outside, Ref shadow, Ref baseline) {
 }
 
 void Objects::mutated(Outside* outside) {
+  ++changes_;
   if (outside->order == 0) outside->order = ++mutations_;
 }
 

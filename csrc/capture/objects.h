@@ -35,6 +35,7 @@ class Objects {
   Outside* add(PyObject* object, guards::OriginId origin);
   void set_shadow(Outside* outside, Ref shadow, Ref baseline);
   void mutated(Outside* outside);                       // gives it its place in the replay order
+  size_t changes() const { return changes_; }           // made to outside objects so far
   PyObject* deleted() const { return deleted_.get(); }  // the marker of a deleted key
   std::deque<Outside>& all() { return all_; }
   Objects();
@@ -45,6 +46,7 @@ class Objects {
   std::unordered_map<PyObject*, Outside*> by_shadow_;
   Ref deleted_;
   size_t mutations_ = 0;
+  size_t changes_ = 0;
 };
 
 }  // namespace graphlift::capture

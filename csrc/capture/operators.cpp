@@ -73,6 +73,8 @@ Ref unary(Capture& capture, int op, PyObject* value) {
   return capture.pending ? Ref() : std::move(result);
 }
 
+constexpr int kRemainder = 6;  // NB_REMAINDER
+
 Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
   if (Ref result; symbolic_binary(capture, op, left, right, &result)) return result;
   if (capture.pending) return Ref();
@@ -80,6 +82,8 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;
   settle_symbolic(capture, &a, &b);
+  if (op == kRemainder && a && b && PyUnicode_Check(left) && tells_address(capture, right))
+    return break_here(capture, "unknown_callable", "the text of an object from outside");
   if (!a || !b) return Ref();
   if (is_inplace(op) && a.get() != left) note_mutation(capture, left);
   Ref result = plain().binary(op, a.get(), b.get());
@@ -98,6 +102,8 @@ Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
   // object's own == is identity.
   settle_symbolic(capture, &a, &b);
   if (!a || !b) return Ref();
+  for (PyObject* side : {a.get(), b.get()})
+    if (container_kind(side) != Kind::None) tell_apart(capture, side);
   const bool by_identity = Py_TYPE(left)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
                            Py_TYPE(right)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
   if (by_identity && (op == Py_EQ || op == Py_NE) && is_same(capture, left, right) < 0) return Ref();
@@ -109,9 +115,41 @@ int is_same(Capture& capture, PyObject* left, PyObject* right) {
   const bool same = left == right;
   Outside* a = capture.objects.find(left);
   Outside* b = capture.objects.find(right);
+  if (!same && capture.tensor_of_stand_in.count(left) && capture.tensor_of_stand_in.count(right))
+    capture.told_apart.insert(left);
   if (same || !a || !b) return same;
   capture.guards.add(a->origin, GuardKind::NotSameAs, nullptr, b->origin);
   return 0;
+}
+
+void tell_apart(Capture& capture, PyObject* object) {
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    if (capture.is_outside(object)) return;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      tell_apart(capture, PySequence_Fast_GET_ITEM(object, i));
+    return;
+  }
+  const bool by_identity = Py_TYPE(object)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
+  if (capture.tensor_of_stand_in.count(object) || (by_identity && capture.is_outside(object)))
+    capture.told_apart.insert(object);
+}
+
+bool tells_address(Capture& capture, PyObject* object, int depth) {
+  // What an outside container holds is from outside, known or not.
+  const bool outside = depth > 0 || capture.is_outside(object);
+  if (container_kind(object) == Kind::None)
+    return outside && (Py_TYPE(object)->tp_repr == PyBaseObject_Type.tp_repr || PyFunction_Check(object) ||
+                       PyMethod_Check(object));
+  if (depth > 8) return false;
+  if (PyDict_CheckExact(object)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
+      if (tells_address(capture, key, depth + 1) || tells_address(capture, value, depth + 1)) return true;
+  }
+  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (tells_address(capture, PySequence_Fast_GET_ITEM(object, i), depth + 1)) return true;
+  return false;
 }
 
 int truth(Capture& capture, PyObject* value) {

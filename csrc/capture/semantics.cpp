@@ -280,7 +280,10 @@ int CaptureSemantics::list_append(PyObject* list, PyObject* value) {
 }
 
 int CaptureSemantics::set_add(PyObject* set, PyObject* value) {
-  return begun_outside(set) ? -1 : Semantics::set_add(set, value);
+  Ref plain = begun_outside(set) ? Ref() : capture_.concrete(value);
+  if (!plain) return -1;
+  tell_apart(capture_, plain.get());
+  return Semantics::set_add(set, plain.get());
 }
 
 int CaptureSemantics::map_add(PyObject* dict, PyObject* key, PyObject* value) {
@@ -327,6 +330,8 @@ Ref CaptureSemantics::format(PyObject* value, int conversion, PyObject* spec) {
   if (torch_layer::is_stand_in(value)) return break_here(capture_, "tensor_text", "an f-string");
   Ref seen = for_plain_c_code(capture_, value);
   if (!seen) return seen;
+  if (tells_address(capture_, value))
+    return break_here(capture_, "unknown_callable", "an f-string of an object from outside");
   fix_value(capture_, value);
   Ref text = Semantics::format(seen.get(), conversion, spec);
   return capture_.pending ? Ref() : std::move(text);

@@ -221,8 +221,7 @@ bool is_pinned(const guards::OriginTable& origins, OriginId origin, const std::u
 bool add_effects(SnapshotBuilder& builder) {
   for (const Outside* outside : mutated_in_order(builder.capture))
     if (!effects_of(builder, *outside)) return builder.fail(outside->object.get()) >= 0;
-  return gradient_effects(builder) &&
-         call_effects(builder, EffectKind::Call, builder.capture.deferred_calls) &&
+  return gradient_effects(builder) && call_effects(builder, EffectKind::Call, builder.capture.deferred_calls) &&
          call_effects(builder, EffectKind::CallAmbient, builder.capture.ambient_calls);
 }
 
@@ -236,14 +235,25 @@ void guard_distinct(Capture& capture) {
   };
   std::unordered_map<PyTypeObject*, Group> groups;
   for (const Outside* changed : mutated_in_order(capture)) groups[Py_TYPE(changed->object.get())];
+  for (PyObject* object : capture.told_apart)
+    if (capture.is_outside(object)) groups[Py_TYPE(object)];
   for (const Outside& outside : capture.objects.all()) {
     const auto group = groups.find(Py_TYPE(outside.object.get()));
     if (group == groups.end() || outside.origin == guards::kNoOrigin) continue;
-    (outside.order ? group->second.changed : group->second.others).push_back(outside.origin);
+    const bool apart = outside.order || capture.told_apart.count(outside.object.get());
+    (apart ? group->second.changed : group->second.others).push_back(outside.origin);
     group->second.changeable += !is_pinned(capture.origins(), outside.origin, is);
   }
   for (auto& [type, group] : groups)
     if (group.changeable) capture.guards.add_distinct_objects(std::move(group.changed), std::move(group.others));
+  Group tensors;
+  for (const auto& [stand_in, tensor] : capture.tensor_of_stand_in) {
+    const std::optional<int> primal = capture.tracer->primal_of(stand_in);
+    if (primal)
+      (capture.told_apart.count(stand_in) ? tensors.changed : tensors.others)
+          .push_back(capture.primal_origins[static_cast<size_t>(*primal)]);
+  }
+  capture.guards.add_distinct_objects(std::move(tensors.changed), std::move(tensors.others));
 }
 
 }  // namespace graphlift::capture

@@ -45,7 +45,7 @@ Flow do_BuildSet(Activation& a, int count) {
   Ref set = Ref::steal(PySet_New(nullptr));
   if (!set) return Flow::Error;
   for (int i = count; i > 0; --i) {
-    if (PySet_Add(set.get(), a.peek(i)) < 0) return Flow::Error;
+    if (a.semantics.set_add(set.get(), a.peek(i)) < 0) return Flow::Error;
   }
   a.drop(count);
   return a.push_result(std::move(set));
@@ -55,7 +55,7 @@ Flow do_BuildMap(Activation& a, int count) {
   Ref dict = Ref::steal(PyDict_New());
   if (!dict) return Flow::Error;
   for (int i = 2 * count; i > 0; i -= 2) {
-    if (PyDict_SetItem(dict.get(), a.peek(i), a.peek(i - 1)) < 0) return Flow::Error;
+    if (a.semantics.map_add(dict.get(), a.peek(i), a.peek(i - 1)) < 0) return Flow::Error;
   }
   a.drop(2 * count);
   return a.push_result(std::move(dict));

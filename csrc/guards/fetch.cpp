@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cpython/instance.h"
 #include "cpython/lru_cache.h"
 #include "cpython/raw_dict.h"
 #include "guards/constant.h"
@@ -31,7 +32,14 @@ bool is_module(PyObject* object) { return PyModule_Check(object); }
 bool is_context_variable(PyObject* object) { return PyContextVar_CheckExact(object); }
 bool is_weakref(PyObject* object) { return PyWeakref_Check(object); }
 
+// An object that was given no attribute yet gets its empty dict, as the program's own look would make it.
 PyObject* instance_dict(PyObject* parent, const Step&) {
+  PyObject** place = cpython::instance_dict_address(parent);
+  if (!place || *place) return place ? *place : nullptr;
+  return cpython::instance_dict(parent);
+}
+
+PyObject* tensor_dict(PyObject* parent, const Step&) {
   PyObject** place = cpython::instance_dict_address(parent);
   return place ? *place : nullptr;
 }
@@ -160,7 +168,7 @@ constexpr KindRow kSteps[] = {
     {OriginKind::CacheDict, cache_dict, anything},
     {OriginKind::CacheEntry, cache_entry, anything},
     {OriginKind::ContextValue, context_value, is_context_variable},
-    {OriginKind::TensorDict, instance_dict, anything},
+    {OriginKind::TensorDict, tensor_dict, anything},
 };
 
 constexpr const char* kTexts[] = {

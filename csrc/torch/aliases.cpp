@@ -61,6 +61,25 @@ void check_no_overlap(ir::ShapeEnv& env, const ir::TensorType& type) {
                 "location. Please clone() the tensor before performing the operation.");
 }
 
+// The places in its storage, [first, behind the last), that a tensor without gaps fills; nothing for others.
+std::optional<std::pair<int64_t, int64_t>> filled_span(ir::ShapeEnv& env, const ir::TensorType& type) {
+  int64_t count = 1, reach = 1;
+  for (size_t d = 0; d < type.sizes.size(); ++d) {
+    const int64_t size = env.hint(type.sizes[d]);
+    count *= size;
+    reach += (size - 1) * env.hint(type.strides[d]);
+  }
+  const int64_t first = env.hint(type.offset);
+  return count > 0 && reach == count ? std::optional(std::pair(first, first + count)) : std::nullopt;
+}
+
+// Where eager refuses a write, or where its result depends on the order of elements: an operand that shares a part of
+// the memory that is written.
+bool overlaps_in_part(ir::ShapeEnv& env, const ir::TensorType& target, const ir::TensorType& operand) {
+  const auto a = filled_span(env, target), b = filled_span(env, operand);
+  return a && b && a != b && a->first < b->second && b->first < a->second;
+}
+
 // --- inverses of view operations -------------------------------------------------------------------------------------
 
 // What the parent becomes when its view becomes `value`.
@@ -368,6 +387,11 @@ void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, tor
   for (const at::Tensor& target : targets) {
     if (!fake_storage(target)) break_now("unsupported_tensor", "one from outside that " + schema.name() + " writes to");
     check_no_overlap(*shapes_, slot_of(target)->type);
+    for (const IValue& value : arguments) {
+      const bool shares = value.isTensor() && fake_storage(value.toTensor()) == fake_storage(target);
+      if (shares && overlaps_in_part(*shapes_, slot_of(target)->type, slot_of(value.toTensor())->type))
+        break_now("unsupported_tensor", "one that shares a part of the memory that " + schema.name() + " writes to");
+    }
   }
   torch::jit::Stack pure_arguments;
   for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);

@@ -20,11 +20,16 @@ int nesting() {
 
 }  // namespace
 
+struct AmbientState::Modes : at::impl::PythonTorchFunctionTLS {
+  explicit Modes(const at::impl::PythonTorchFunctionTLS& now) : PythonTorchFunctionTLS(now) {}
+};
+
 struct AmbientState::Saved {
   bool grad = at::GradMode::is_enabled();
   at::impl::TorchFunctionDisabledState function = at::impl::PythonTorchFunctionTLS::get_disabled_state();
   bool cache = at::autocast::is_autocast_cache_enabled();
   int nesting_depth = nesting();
+  int64_t function_modes = at::impl::PythonTorchFunctionTLS::stack_len();
   std::array<bool, 2> enabled;
   std::array<at::ScalarType, 2> dtype;
 
@@ -37,9 +42,13 @@ struct AmbientState::Saved {
   bool operator==(const Saved& other) const = default;
 };
 
-AmbientState::AmbientState() : saved_(std::make_unique<Saved>()) {}
+AmbientState::AmbientState()
+    : saved_(std::make_unique<Saved>()),
+      modes_(std::make_unique<Modes>(at::impl::PythonTorchFunctionTLS::get_state())) {}
 
 AmbientState::~AmbientState() {
+  if (at::impl::PythonTorchFunctionTLS::stack_len() != saved_->function_modes)
+    at::impl::PythonTorchFunctionTLS::set_state(*modes_);
   at::GradMode::set_enabled(saved_->grad);
   at::impl::PythonTorchFunctionTLS::set_disabled_state(saved_->function);
   at::autocast::set_autocast_cache_enabled(saved_->cache);

@@ -1,4 +1,4 @@
-// Owns: torch's ambient state of this thread that captured code may set: grad mode, autocast.
+// Owns: torch's ambient state of this thread that captured code may set: grad mode, autocast, torch-function modes.
 // Must not: guard it (ambient_check does).
 #pragma once
 
@@ -18,7 +18,9 @@ class AmbientState {
 
  private:
   struct Saved;
+  struct Modes;
   std::unique_ptr<Saved> saved_;
+  std::unique_ptr<Modes> modes_;  // torch-function modes
 };
 
 }  // namespace graphlift::torch_layer

@@ -258,19 +258,15 @@ bool is_known_base(PyTypeObject* type) {
 }
 
 bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
-  Ref shape = Ref::steal(PyObject_GetAttrString(tensor, "shape"));
-  if (!shape || !PyTuple_Check(shape.get())) {
-    PyErr_Clear();
-    return false;
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.get()); ++i) {
-    sizes->push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(shape.get(), i)));
-    if (PyErr_Occurred()) {
-      PyErr_Clear();
-      return false;
-    }
-  }
+  const at::Tensor& real = THPVariable_Unpack(tensor);
+  if (real.is_nested() || real.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return false;
+  sizes->assign(real.sizes().begin(), real.sizes().end());
   return true;
+}
+
+bool is_leaf_with_grad(PyObject* tensor) {
+  const at::Tensor& real = THPVariable_Unpack(tensor);
+  return real.requires_grad() && real.is_leaf();
 }
 
 Ref specialize(PyObject* symbolic) {

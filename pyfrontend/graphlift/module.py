@@ -75,28 +75,34 @@ class _State:
     """What a shared module has of its own: the plain module, the configuration, the compiled callables.
 
     The root of a capture is `forward` itself wherever nothing else would run around it: a break in it is then one at
-    the root, behind which capture goes on.
+    the root, behind which capture goes on. Both are looked up in the class at each call, as eager does: `compiled`
+    remembers what was made of the functions last found there.
     """
 
-    __slots__ = ("call", "config", "forward", "module")
+    __slots__ = ("compiled", "config", "module")
 
     def __init__(self, module, config):
         self.module, self.config = module, config
-        self.forward = self.call = None
-        forward = getattr(type(module), "forward", None)
-        if config is not None and type(module).__call__ is torch.nn.Module.__call__ and isinstance(forward, _FUNCTIONS):
-            self.forward = compile_function(forward, config)
+        self.compiled = {"forward": (None, None), "call": (None, None)}
 
     def choose(self, module):
         """The compiled callable for a call of the module, or of the one that shares its state, as it is now."""
-        if self.forward is not None and calls_forward_only(module):
-            return self.forward
-        if self.call is None:  # with all hooks around `forward`
-            plain = type(self.module).__call__
-            self.call = compile_function(
-                torch.nn.Module._call_impl if plain is torch.nn.Module.__call__ else plain, self.config
-            )
-        return self.call
+        cls = type(self.module)
+        call = cls.__call__
+        if call is torch.nn.Module.__call__:
+            forward = getattr(cls, "forward", None)
+            if isinstance(forward, _FUNCTIONS) and calls_forward_only(module):
+                return self.of("forward", forward)
+            call = torch.nn.Module._call_impl  # with all hooks around `forward`
+        return self.of("call", call)
+
+    def of(self, name, function):
+        """The compiled form of the function that the class has under a name now."""
+        known, compiled = self.compiled[name]
+        if known is not function:
+            compiled = compile_function(function, self.config)
+            self.compiled[name] = function, compiled
+        return compiled
 
 
 def compile_module(module, config):

@@ -1,0 +1,162 @@
+"""Programs after bug reports of compilers: equal to eager on the first, second and later calls and after changes outside."""
+
+import functools
+
+import pytest
+import torch
+from judging import check, same
+
+import graphlift
+
+
+def three(grad=False):
+    return torch.tensor([1.0, 2.0, 3.0], requires_grad=grad)
+
+
+def leaf_of_a_factory(x):
+    z = torch.zeros(3, requires_grad=True)
+    return (x * z).sum(), z
+
+
+def leaf_of_a_copy(x):
+    z = (x * 2).detach().requires_grad_()
+    return (z * z).sum(), z
+
+
+def leaf_by_assignment(x):
+    z = x.detach().clone()
+    z.requires_grad = True
+    return (z * z).sum(), z
+
+
+def leaf_of_a_parameter(x):
+    z = torch.nn.Parameter(x * 2)
+    return (z * z).sum(), z
+
+
+@pytest.mark.parametrize("f", [leaf_of_a_factory, leaf_of_a_copy, leaf_by_assignment, leaf_of_a_parameter])
+def test_a_leaf_that_is_made_inside_gets_its_gradient(f):
+    compiled = graphlift.compile(f)
+    for _ in range(3):
+        results = []
+        for function in (compiled, f):
+            value, leaf = function(three())
+            value.backward()
+            results.append((value.detach(), leaf.grad, leaf.is_leaf))
+        same(*results)
+
+
+TEXTS = {
+    "f-string": lambda x, given: (x * 2, f"{given}"),
+    "conversion": lambda x, given: (x * 2, f"{given!r}"),
+    "percent": lambda x, given: (x * 2, "%s" % given),  # noqa: UP031
+    "format": lambda x, given: (x * 2, "{}".format(given)),  # noqa: UP032
+    "str": lambda x, given: (x * 2, str([given])),
+    "repr": lambda x, given: (x * 2, repr((given,))),
+    "in a dict": lambda x, given: (x * 2, str({"a": given})),
+    "hash": lambda x, given: (x * 2, hash(given)),
+}
+
+
+@pytest.mark.parametrize("make", [type("Anything", (), {}), lambda: lambda: 0], ids=["object", "function"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_address_in_a_text_is_that_of_the_object(text, make):
+    compiled, kept = graphlift.compile(TEXTS[text]), []
+    for _ in range(3):
+        kept.append(make())
+        same(compiled(three(), kept[-1]), TEXTS[text](three(), kept[-1]))
+
+
+def test_a_function_that_keeps_its_results_acts_once():
+    calls = []
+
+    @functools.lru_cache
+    def doubled(n):
+        calls.append(n)
+        return n * 2
+
+    @functools.cache
+    def registry():
+        return []
+
+    def f(x, n):
+        registry().append(n)
+        return x * doubled(n) + len(registry())
+
+    compiled = graphlift.compile(f)
+    results = [compiled(torch.ones(1), n).item() for n in (1, 2, 1, 3, 1)]
+    assert results == [3, 6, 5, 10, 7] and calls == [1, 2, 3] and registry() == [1, 2, 1, 3, 1]
+
+
+def test_a_pure_function_that_keeps_its_results_is_one_region():
+    positions = functools.lru_cache(lambda n: torch.arange(n) * 2)
+    check(lambda x: x + positions(3), lambda: (three(True),), graphs=1, breaks=0)
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["cold", "warm"])
+def test_a_break_under_a_device_leaves_no_mode_behind(first):
+    if first:
+        with torch.device("cpu"):
+            torch.zeros(1)
+
+    def f(x):
+        with torch.device("cpu"):
+            a = torch.zeros(3)
+            number = float(a.sum())
+            b = torch.ones(3)
+        return x + a + b + torch.ones(3) + number
+
+    compiled = graphlift.compile(f)
+    for _ in range(3):
+        same(compiled(three()), f(three()))
+        assert torch._C._len_torch_function_stack() == 0
+
+
+def test_a_device_around_a_factory_is_one_region():
+    def f(x):
+        with torch.device("cpu"):
+            return x + torch.zeros(3)
+
+    check(f, lambda: (three(),), graphs=1, breaks=0)
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def test_methods_that_are_replaced():
+    class Net(torch.nn.Module):
+        def more(self, x):
+            return x + 1
+
+        def forward(self, x):
+            return self.more(x) * 2
+
+    net = Net()
+    compiled = graphlift.compile(net)
+
+    def both():
+        same(compiled(three()), net(three()))
+
+    both()
+    Net.more = lambda self, x: x + 5
+    both()
+    net.more = lambda x: x - 1
+    both()
+    net.forward = lambda x: x * 100
+    both()
+    del net.forward
+    both()
+    Net.forward = lambda self, x: x * 7
+    both()
+    assert compiled(three()).tolist() == [7, 14, 21]
+
+
+@pytest.mark.parametrize("write", [lambda x: x[:-1].add_(x[1:]), lambda x: x[1:].mul_(x[:-1])])
+def test_a_write_that_reads_a_part_of_its_own_memory_is_refused_as_in_eager(write):
+    def f(x):
+        y = x * 2
+        write(y)
+        return y
+
+    compiled = graphlift.compile(f)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+            compiled(three())

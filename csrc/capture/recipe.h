@@ -19,6 +19,7 @@ namespace graphlift::capture {
   NODE(Constant, "object")                                                                         \
   NODE(Fetched, "index: of the region's fetches")                                                  \
   NODE(Tensor, "index: of the executable's outputs")                                               \
+  NODE(Number, "index: of the executable's outputs: the Python float in it")                       \
   NODE(Symbol, "sym: an int computed from the bound symbols; index: how many of them it may read") \
   NODE(Tuple, "children: items; object: the type when it is a subclass")                           \
   NODE(List, "children: items (late); object: the type when it is a subclass")                     \

@@ -40,6 +40,8 @@ Ref make_Constant(const Node& node, const In&) { return node.object; }
 Ref make_Fetched(const Node& node, const In& in) { return Ref::borrow(in.fetched[node.index]); }
 Ref make_Tensor(const Node& node, const In& in) { return Ref::borrow(in.tensors[node.index]); }
 
+Ref make_Number(const Node& node, const In& in) { return Ref::steal(PyNumber_Float(in.tensors[node.index])); }
+
 Ref make_Symbol(const Node& node, const In& in) {
   return Ref::steal(PyLong_FromLongLong(node.sym.eval({in.symbols, static_cast<size_t>(node.index)})));
 }

@@ -131,6 +131,11 @@ int SnapshotBuilder::make_tensor(PyObject* tensor) {
 int SnapshotBuilder::make_symbol(PyObject* scalar) {
   if (std::optional<int> primal = capture.tracer->number_primal(scalar))
     return fetched(capture.primal_origins[static_cast<size_t>(*primal)]);
+  if (PyObject* tensor = keep(capture.tracer->number_tensor(scalar))) {
+    const int node = add({NodeKind::Number, Ref(), static_cast<int>(result.tensor_outputs.size())});
+    result.tensor_outputs.push_back(tensor);
+    return node;
+  }
   const std::optional<ir::Sym> sym = capture.tracer->sym_of(scalar);
   if (!sym) return fail(scalar);
   if (sym->is_constant()) {

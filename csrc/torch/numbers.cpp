@@ -108,6 +108,11 @@ std::optional<int> TracerImpl::number_primal(PyObject* object) const {
   return primals_[static_cast<size_t>(primal)].seen.is_same(number->tensor) ? std::optional<int>(primal) : std::nullopt;
 }
 
+Ref TracerImpl::number_tensor(PyObject* object) const {
+  const GraphFloatRef number = graph_float_of(object);
+  return number ? Ref::steal(THPVariable_Wrap(number->tensor)) : Ref();
+}
+
 Ref TracerImpl::number_of(PyObject* stand_in) {
   return with_python_errors([&]() -> Ref {
     const at::Tensor& tensor = THPVariable_Unpack(stand_in);

@@ -113,6 +113,7 @@ class Tracer {
   virtual std::optional<int> number_primal(PyObject* number) const = 0;  // of such an input itself
   // The number in a floating-point stand-in on the CPU without dimensions. Null without an error: another tensor.
   virtual Ref number_of(PyObject* stand_in) = 0;
+  virtual Ref number_tensor(PyObject* number) const = 0;  // its stand-in as an output; null: no such float
   // Null without an error: not among such floats and plain numbers, or Python might raise.
   virtual Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) = 0;
   // Called when a decision fixes the float that is the given primal to its value.

@@ -68,6 +68,7 @@ class TracerImpl final : public Tracer {
   Ref number_input(PyObject* number) override;
   Ref number_of(PyObject* stand_in) override;
   std::optional<int> number_primal(PyObject* number) const override;
+  Ref number_tensor(PyObject* number) const override;
   Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) override;
   Reached reached(std::span<PyObject* const> roots) override;
   bool in_backward() const override { return recorder_.in_backward(); }

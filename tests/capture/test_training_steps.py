@@ -145,6 +145,117 @@ def test_accumulation_over_several_backward_calls():
     check_steps(make_step, OPTIMIZERS["sgd_momentum"], calls=10)
 
 
+def with_closure(model, optimizer):
+    def step(x, y):
+        def closure():
+            optimizer.zero_grad()
+            loss = ((model(x) - y) ** 2).mean()
+            loss.backward()
+            return loss
+
+        return optimizer.step(closure)
+
+    return step
+
+
+def two_losses(model, optimizer):
+    def step(x, y):
+        out = model(x)
+        first, second = (out**2).mean(), (out - y).abs().mean()
+        model.zero_grad()
+        first.backward(retain_graph=True)
+        second.backward()
+        optimizer.step()
+        return first, second
+
+    return step
+
+
+def gradient_penalty(model, optimizer):
+    def step(x, y):
+        loss = ((model(x) - y) ** 2).mean()
+        (gradient,) = torch.autograd.grad(loss, model[0].weight, create_graph=True)
+        optimizer.zero_grad()
+        (loss + gradient.pow(2).sum()).backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def assigned_gradients(model, optimizer):
+    def step(x, y):
+        loss = ((model(x) - y) ** 2).mean()
+        parameters = list(model.parameters())
+        for p, gradient in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            p.grad = gradient
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    return step
+
+
+def rate_changed_inside(model, optimizer):
+    def step(x, y):
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] * 0.9
+        optimizer.zero_grad()
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss.detach(), optimizer.param_groups[0]["lr"]
+
+    return step
+
+
+def averaged_weights(model, optimizer):
+    average = [p.detach().clone() for p in model.parameters()]
+
+    def step(x, y):
+        optimizer.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        torch.nn.utils.clip_grad_value_(model.parameters(), 0.01)
+        optimizer.step()
+        with torch.no_grad():
+            for mean, p in zip(average, model.parameters(), strict=True):
+                mean.mul_(0.9).add_(p, alpha=0.1)
+        return average[0] * 1
+
+    return step
+
+
+@pytest.mark.parametrize(
+    "make_step",
+    [with_closure, two_losses, gradient_penalty, assigned_gradients, rate_changed_inside, averaged_weights],
+    ids=lambda f: f.__name__,
+)
+def test_other_ways_to_write_a_step(make_step):
+    check_steps(make_step, OPTIMIZERS["adam"], calls=8)
+
+
+def test_a_break_between_backward_and_step():
+    def make_step(model, optimizer):
+        def step(x, y):
+            loss = ((model(x) - y) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            graphlift.graph_break()
+            optimizer.step()
+            return loss.item()
+
+        return step
+
+    graphlift.reset()
+    got = train(make_step, OPTIMIZERS["adam"], True, 6)
+    counts = graphlift.counters()
+    want = train(make_step, OPTIMIZERS["adam"], False, 6)
+    losses = torch.tensor([[result.pop(0) for result in run["results"]] for run in (got, want)])
+    torch.testing.assert_close(losses[0], losses[1])
+    same(got, want)
+    assert counts["internal_errors"] == 0 and counts["given_up"] == 0 and counts["hits"] >= 8, counts
+
+
 def test_accumulation_over_calls_keeps_the_gradient_itself():
     model, twin = make_model(), make_model()
     compiled = graphlift.compile(lambda m, x, y: ((m(x) - y) ** 2).mean().backward())
@@ -310,6 +421,31 @@ def test_floats_that_change_are_inputs():
     for a in (0.5, 0.25, 3.0, -1.5, 7.25):
         got = compiled(x, a)
         same(list(got), [x * a + a, x.add(x, alpha=a), 1 - a * 2])
+
+
+def test_backward_reads_a_float_that_was_an_input():
+    def program(x, a):
+        return (x.sin() * a).exp()
+
+    compiled = graphlift.compile(program)
+    for a in (0.5, 0.25, 1.5):
+        x, twin = torch.arange(3.0, requires_grad=True), torch.arange(3.0, requires_grad=True)
+        compiled(x, a).sum().backward()
+        program(twin, a).sum().backward()
+        same(x.grad, twin.grad)
+    assert graphlift.graph_count() == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.complex64])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_float_takes_part_in_arithmetic_as_a_number(dtype, shape):
+    def program(x, a):
+        return x * a, a * x, x + a, a - x, x - a, x / 3 * a, torch.add(x, x, alpha=2) * a
+
+    compiled, x = graphlift.compile(program), torch.ones(shape).to(dtype) * 3
+    for a in (0.5, 0.3, 1.7):
+        same(list(compiled(x, a)), list(program(x, a)))
+    assert graphlift.counters()["graph_breaks"] == 0 and graphlift.graph_count() <= 2
 
 
 def test_a_float_that_a_branch_needs_is_guarded():

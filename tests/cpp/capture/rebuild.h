@@ -65,6 +65,7 @@ class FakeTracer final : public torch_layer::Tracer {
   Ref number_input(PyObject*) override { return Ref(); }
   std::optional<int> number_primal(PyObject*) const override { return std::nullopt; }
   Ref number_of(PyObject*) override { return Ref(); }
+  Ref number_tensor(PyObject*) const override { return Ref(); }
   Ref arithmetic(torch_layer::Arithmetic, PyObject*, PyObject*) override { return Ref(); }
   Reached reached(std::span<PyObject* const>) override { return {}; }
   bool in_backward() const override { return false; }

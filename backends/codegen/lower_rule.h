@@ -109,6 +109,7 @@ std::vector<const LowerRow*> all_lowerings();
   FAMILY(norms)                          \
   FAMILY(losses)                         \
   FAMILY(views)                          \
+  FAMILY(foreach)                        \
   FAMILY(factories)
 
 #define FAMILY(name) std::span<const LowerRow> lower_##name##_rows();

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cstring>
+
 #include "base/error.h"
 #include "base/gil.h"
 #include "torch/executable.h"
@@ -136,16 +138,41 @@ void RegionExecutable::save_before_outputs(Call& call) const {
   }
 }
 
+namespace {
+
+// A copy through the dispatcher costs more than moving this much.
+constexpr size_t kDirectBytes = 16 << 10;
+
+// Copies between small tensors of the CPU that lie alike, as copy_() does without gradients; false: they don't.
+bool copy_directly(const at::Tensor& to, const at::Tensor& from, bool versioned) {
+  const bool plain = to.device().is_cpu() && from.device().is_cpu() && to.layout() == c10::kStrided &&
+                     from.layout() == c10::kStrided && to.scalar_type() == from.scalar_type() &&
+                     !to.key_set().has_any(c10::python_ks) && !to.is_inference() && !to.is_conj() && !from.is_conj() &&
+                     !to.is_neg() && !from.is_neg();
+  if (!plain || to.nbytes() > kDirectBytes || to.sizes() != from.sizes() || to.strides() != from.strides() ||
+      !to.is_non_overlapping_and_dense())
+    return false;
+  if (to.numel() > 0) std::memmove(to.mutable_data_ptr(), from.const_data_ptr(), to.nbytes());
+  if (versioned) to.unsafeGetTensorImpl()->bump_version();
+  return true;
+}
+
+}  // namespace
+
 void RegionExecutable::write_back(Call& call) const {
   for (const Mutation& mutation : mutations_) {
+    const at::Tensor &to = call.input(mutation.input), &from = call.values[static_cast<size_t>(mutation.slot)];
     if (mutation.unversioned) {
       BelowAutograd below;
-      call.input(mutation.input).copy_(call.values[static_cast<size_t>(mutation.slot)]);
+      if (!copy_directly(to, from, false)) to.copy_(from);
       continue;
     }
     const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
-    c10::AutoGradMode mode(!mutation.no_grad && (flows || c10::GradMode::is_enabled()));
-    call.input(mutation.input).copy_(call.values[static_cast<size_t>(mutation.slot)]);
+    const bool recorded = !mutation.no_grad && (flows || c10::GradMode::is_enabled());
+    const bool plain = !recorded || (!flows && !to.requires_grad());
+    if (plain && copy_directly(to, from, true)) continue;
+    c10::AutoGradMode mode(recorded);
+    to.copy_(from);
   }
 }
 

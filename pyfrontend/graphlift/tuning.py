@@ -1,7 +1,6 @@
 """What `mode="max-autotune"` keeps on disk, and how it shows its progress.
 
-A choice is kept beside compiled kernels (`graphlift.cache`), by what was measured, on which machine and with which
-libraries.
+A choice is kept beside compiled kernels (`graphlift.cache`), by what was measured, where, and with which libraries.
 """
 
 import functools

@@ -264,11 +264,6 @@ bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
   return true;
 }
 
-bool is_leaf_with_grad(PyObject* tensor) {
-  const at::Tensor& real = THPVariable_Unpack(tensor);
-  return real.requires_grad() && real.is_leaf();
-}
-
 Ref specialize(PyObject* symbolic) {
   try {
     const py::handle handle(symbolic);

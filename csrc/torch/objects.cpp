@@ -266,9 +266,9 @@ bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
   return true;
 }
 
-bool is_leaf_with_grad(PyObject* tensor) {
+bool can_be_output(PyObject* tensor) {
   const at::Tensor& real = THPVariable_Unpack(tensor);
-  return real.requires_grad() && real.is_leaf();
+  return !(real.requires_grad() && real.is_leaf()) && !real.is_conj() && !real.is_neg();
 }
 
 Ref specialize(PyObject* symbolic) {

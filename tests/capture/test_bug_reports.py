@@ -46,6 +46,36 @@ def test_a_leaf_that_is_made_inside_gets_its_gradient(f):
         same(*results)
 
 
+COMPLEX = {
+    "conjugate": lambda x, z: z.conj(),
+    "imaginary part of a conjugate": lambda x, z: z.conj().imag,
+    "both parts": lambda x, z: z.real + z.imag,
+    "as real": lambda x, z: torch.view_as_real(z) * 2,
+    "of real numbers": lambda x, z: torch.complex(x, x),
+    "product": lambda x, z: (z @ z.conj()).real + (x + 1j).abs(),
+    "transform": lambda x, z: torch.fft.fft(x) * z,
+}
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize("program", COMPLEX)
+def test_complex_numbers(program, grad):
+    def parts():
+        x, z = three(grad), torch.tensor([1 + 2j, 3 - 1j, 0.5j], requires_grad=grad)
+        return x, z
+
+    def outcome(function):
+        x, z = parts()
+        result = function(x, z)
+        if grad:
+            result.abs().sum().backward()
+        return result.detach().resolve_conj(), x.grad, z.grad
+
+    compiled = graphlift.compile(COMPLEX[program])
+    for _ in range(3):
+        same(outcome(compiled), outcome(COMPLEX[program]))
+
+
 TEXTS = {
     "f-string": lambda x, given: (x * 2, f"{given}"),
     "conversion": lambda x, given: (x * 2, f"{given!r}"),

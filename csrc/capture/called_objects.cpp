@@ -88,15 +88,9 @@ Ref call_operator_object(Capture& capture, const CallArgs& call) {
   return call_tensor_function(capture, {function.get(), call.args, call.nargs, call.kwnames});
 }
 
-// Whether a fresh object can be changed by who gets it. Tensors count as values here.
+// A registry that all callers share and fill. What a result holds deeper is taken as a value, tensors too.
 bool is_shared_state(PyObject* object) {
-  if (PyTuple_CheckExact(object)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      if (is_shared_state(PyTuple_GET_ITEM(object, i))) return true;
-    return false;
-  }
-  return !is_value_constant(object) && !is_identity_constant(object) && !torch_layer::is_tensor(object) &&
-         !torch_layer::is_sym_scalar(object) && !is_pure_type(Py_TYPE(object)) && !PyFunction_Check(object);
+  return PyList_CheckExact(object) || PyDict_Check(object) || PyAnySet_Check(object);
 }
 
 // What the cache holds for a call, found again in the cache; null without an error: nothing, or nothing that a guard

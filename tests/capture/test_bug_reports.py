@@ -97,27 +97,6 @@ def test_the_address_in_a_text_is_that_of_the_object(text, make):
         same(compiled(three(), kept[-1]), TEXTS[text](three(), kept[-1]))
 
 
-def test_a_function_that_keeps_its_results_acts_once():
-    calls = []
-
-    @functools.lru_cache
-    def doubled(n):
-        calls.append(n)
-        return n * 2
-
-    @functools.cache
-    def registry():
-        return []
-
-    def f(x, n):
-        registry().append(n)
-        return x * doubled(n) + len(registry())
-
-    compiled = graphlift.compile(f)
-    results = [compiled(torch.ones(1), n).item() for n in (1, 2, 1, 3, 1)]
-    assert results == [3, 6, 5, 10, 7] and calls == [1, 2, 3] and registry() == [1, 2, 1, 3, 1]
-
-
 def test_a_pure_function_that_keeps_its_results_is_one_region():
     positions = functools.lru_cache(lambda n: torch.arange(n) * 2)
     check(lambda x: x + positions(3), lambda: (three(True),), graphs=1, breaks=0)

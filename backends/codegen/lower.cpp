@@ -74,6 +74,8 @@ class Lowering {
     LowerCall call{node, result_.graph, read};
     if (row && suitable(node) && apply(*row, call) && accept(node, viewed != nullptr, call.results)) return true;
     if (!viewed || node.outputs.empty()) return false;
+    for (const auto& type : node.outputs)  // another kind of elements (view_as_real) has no index map
+      if (type && type->dtype != graph_.type(*viewed).dtype) return false;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i]) define(node, i, result_.graph.alias(read(*viewed), *node.outputs[i]));
     return true;

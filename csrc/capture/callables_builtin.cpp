@@ -143,8 +143,14 @@ bool only_tells_apart(const cpython::Frame& frame) {
 Ref rule_id(Capture& c, const CallArgs& call) {
   PyObject* object = call.nargs == 1 && !call.kwnames ? call.args[0] : nullptr;
   if (!object || (!c.is_outside(object) && !c.tensor_of_stand_in.count(object))) return run_prepared(c, call, kShallow);
-  if (!only_tells_apart(c.frames.back())) return break_here(c, "unknown_callable", "id() of an object from outside");
-  c.told_apart.insert(object);
+  if (only_tells_apart(c.frames.back())) {
+    c.told_apart.insert(object);
+  } else {
+    // The guard holds the object weakly; one that can't be held so would live as long as the region.
+    if (!c.is_outside(object) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)))
+      return break_here(c, "unknown_callable", "id() of an object from outside");
+    c.guards.add(c.origin_of(object), GuardKind::Is, object);
+  }
   return Ref::steal(PyLong_FromVoidPtr(object));
 }
 

@@ -88,17 +88,6 @@ Ref call_operator_object(Capture& capture, const CallArgs& call) {
   return call_tensor_function(capture, {function.get(), call.args, call.nargs, call.kwnames});
 }
 
-// Whether a fresh object can be changed by who gets it. Tensors count as values here.
-bool is_shared_state(PyObject* object) {
-  if (PyTuple_CheckExact(object)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
-      if (is_shared_state(PyTuple_GET_ITEM(object, i))) return true;
-    return false;
-  }
-  return !is_value_constant(object) && !is_identity_constant(object) && !torch_layer::is_tensor(object) &&
-         !torch_layer::is_sym_scalar(object) && !is_pure_type(Py_TYPE(object)) && !PyFunction_Check(object);
-}
-
 // What the cache holds for a call, found again in the cache; null without an error: nothing, or nothing that a guard
 // can find.
 Ref cached_answer(Capture& capture, const CallArgs& call) {
@@ -118,20 +107,6 @@ Ref cached_answer(Capture& capture, const CallArgs& call) {
   PyObject* result = found ? cpython::lru_link_result(found.get()) : nullptr;
   if (!result) return found;
   return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
-}
-
-// The function itself gives the value, with everything it reads guarded, where the cache would only save work: no
-// effect that would happen once, nothing returned that all callers would share and might change. Else the call runs for
-// real, and what it leaves in the cache is found from then on.
-Ref uncached_answer(Capture& capture, const CallArgs& call, PyObject* wrapped) {
-  const size_t changes = capture.objects.changes() + capture.deferred_calls.size() + capture.ambient_calls.size();
-  Ref result = graphlift::capture::call(capture, wrapped, call.args, call.nargs, call.kwnames);
-  if (!result) return result;
-  const bool harmless =
-      (torch_layer::is_trusted_function(wrapped) || !is_shared_state(result.get())) &&
-      changes == capture.objects.changes() + capture.deferred_calls.size() + capture.ambient_calls.size();
-  return harmless ? result
-                  : break_here(capture, "unknown_callable", describe(call.callable) + ", which keeps its results");
 }
 
 bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
@@ -159,7 +134,8 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
       *result = defer_call(capture, call);
       return true;
     }
-    *result = wrapped ? uncached_answer(capture, call, wrapped.get()) : Ref();
+    // The function itself gives the value, with everything it reads guarded: the cache would only save work.
+    *result = wrapped ? graphlift::capture::call(capture, wrapped.get(), call.args, call.nargs, call.kwnames) : Ref();
     return true;
   }
   for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})

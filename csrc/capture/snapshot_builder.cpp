@@ -119,6 +119,7 @@ int SnapshotBuilder::make_tensor(PyObject* tensor) {
   if (known != capture.stand_ins.end()) stand_in = known->second.get();
   if (std::optional<int> primal = capture.tracer->primal_of(stand_in))
     return fetched(capture.primal_origins[static_cast<size_t>(*primal)]);
+  if (!torch_layer::can_be_output(tensor)) return fail(tensor);
   const int node = add({NodeKind::Tensor, Ref(), static_cast<int>(result.tensor_outputs.size())});
   result.tensor_outputs.push_back(tensor);
   static constexpr FreshRule attributes{"tensor", nullptr, nullptr, late_tensor};

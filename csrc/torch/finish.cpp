@@ -51,6 +51,7 @@ class Finish {
     refuse_aliased_writes();
     add_bases();
     for (size_t i = 0; i < outputs_.size(); ++i) plan_output(i, i < objects.size() ? objects[i] : nullptr);
+    refuse_views_of_views();
     ir::ArgList results = forward_results();
     run_backward(&results);
     recorder_.graph().outputs() = std::move(results);
@@ -99,6 +100,14 @@ class Finish {
         if (i != j && !primals_[j].number && THPVariable_Unpack(primals_[j].object.get()).storage().is_alias_of(memory))
           refuse("an input is written to that shares memory with another input");
     }
+  }
+
+  // A lazy conjugate of an input, for instance: torch says that it is a view, and its stand-in has memory of its own.
+  void refuse_views_of_views() {
+    for (const OutputPlan& plan : traced_->outputs)
+      if (plan.aliasing == Aliasing::ViewOfOutput &&
+          traced_->outputs[static_cast<size_t>(plan.of)].aliasing != Aliasing::Fresh)
+        refuse("a result shares memory in a way that can't be made again");
   }
 
   bool is_whole(const at::Tensor& tensor) {

@@ -264,6 +264,11 @@ bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
   return true;
 }
 
+bool can_be_output(PyObject* tensor) {
+  const at::Tensor& real = THPVariable_Unpack(tensor);
+  return !real.is_conj() && !real.is_neg();
+}
+
 Ref specialize(PyObject* symbolic) {
   try {
     const py::handle handle(symbolic);

@@ -132,13 +132,28 @@ Ref Capture::admit(PyObject* object, OriginId origin) {
   return Ref::borrow(object);
 }
 
+namespace {
+
+// An origin's words tell objects that are keys of dicts by their type alone: optimizer.state has many such keys.
+std::string seen_name(Capture& capture, OriginId origin) {
+  std::string name = capture.origins().text(origin, capture.code);
+  for (OriginId at = origin; at != guards::kNoOrigin; at = capture.origins().at(at).parent) {
+    const guards::Origin& step = capture.origins().at(at);
+    if (step.kind == OriginKind::DictItem && !is_value_constant(step.key.get()))
+      name += " @" + std::to_string(reinterpret_cast<uintptr_t>(step.key.get()));
+  }
+  return name;
+}
+
+}  // namespace
+
 Ref Capture::admit_int(PyObject* value, OriginId origin) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (!overflow && seen && origins().at(origin).kind != OriginKind::Constant) {
     auto known = int_symbols.find(origin);
     if (known != int_symbols.end()) return known->second;
-    std::vector<int64_t>& values = seen->ints[origins().text(origin, code)];
+    std::vector<int64_t>& values = seen->ints[seen_name(*this, origin)];
     const bool varies = std::any_of(values.begin(), values.end(), [&](int64_t v) { return v != number; });
     if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
     if (varies && dynamic != Dynamic::Never && (number < 0 || number > 1)) {
@@ -163,7 +178,7 @@ Ref Capture::admit_float(PyObject* value, OriginId origin) {
     auto known = float_inputs.find(origin);
     if (known != float_inputs.end()) return known->second;
     const double number = PyFloat_AS_DOUBLE(value);
-    std::vector<double>& values = seen->floats[origins().text(origin, code)];
+    std::vector<double>& values = seen->floats[seen_name(*this, origin)];
     const bool varies = std::any_of(values.begin(), values.end(), [&](double v) { return v != number; });
     if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
     if (varies && dynamic != Dynamic::Never && std::isfinite(number)) {
@@ -216,7 +231,7 @@ Ref Capture::admit_tensor(PyObject* tensor, OriginId origin) {
     return known->second;
   }
   std::vector<int> dims;
-  if (seen) dims = symbolic_dims(*this, tensor, origins().text(origin, code));
+  if (seen) dims = symbolic_dims(*this, tensor, seen_name(*this, origin));
   Ref stand_in = tracer->stand_in(tensor, dims);
   if (!stand_in) return stand_in;
   const std::optional<int> primal = tracer->primal_of(stand_in.get());

@@ -132,7 +132,10 @@ Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
     if (op == Arithmetic::Pow && !of_data) return {};
     if (op == Arithmetic::Div && (b ? !b->of_data : *y == 0)) return {};
     auto operand = [](const GraphFloatRef& of, const std::optional<double>& number) {
-      return of ? of->tensor : c10::scalar_to_tensor(*number);
+      if (of) return of->tensor;
+      at::Tensor constant = c10::scalar_to_tensor(*number);
+      constant.unsafeGetTensorImpl()->set_wrapped_number(true);  // a number in the graph, too
+      return constant;
     };
     at::Tensor result = compute(op, operand(a, x), operand(b, y));
     auto value = [op, a, b, x, y] {

@@ -12,3 +12,10 @@ def fresh_state():
     graphlift.reset()
     yield
     graphlift.reset()
+
+
+@pytest.fixture
+def logged(caplog):
+    """Turns logs on; `logged(name)` gives the messages so far."""
+    yield lambda name: [record.getMessage() for record in caplog.records if record.name == f"graphlift.{name}"]
+    graphlift.set_logs()

@@ -14,13 +14,6 @@ from torch import nn
 import graphlift
 
 
-@pytest.fixture
-def logged(caplog):
-    """Turns logs on; `logged(name)` gives the messages so far."""
-    yield lambda name: [record.getMessage() for record in caplog.records if record.name == f"graphlift.{name}"]
-    graphlift.set_logs()
-
-
 def inner(y):
     return F.gelu(y) + 1
 

@@ -98,6 +98,23 @@ def test_a_scheduler_outside_compiles_once_more(name):
     check_steps(plain_step, OPTIMIZERS[name], calls=20, after=halve)
 
 
+def test_state_of_parameters_of_many_sizes_has_fixed_sizes(logged):
+    graphlift.set_logs("graph")
+    model = torch.nn.Sequential(*[torch.nn.Linear(n, n + 1) for n in range(2, 6)])
+    optimizer = Adam(model.parameters())
+
+    @graphlift.compile
+    def step(x):
+        optimizer.zero_grad()
+        model(x).sum().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step(torch.ones(3, 2))
+    graphs = logged("graph")
+    assert len(graphs) == 2 and not any("s0" in graph for graph in graphs)
+
+
 def test_gradients_are_set_to_zero_in_place():
     def make_step(model, optimizer):
         def step(x, y):

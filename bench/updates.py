@@ -56,12 +56,8 @@ def main():
     for step in (foreach, loop, functional):
         torch.manual_seed(0)
         parameters, gradients = ([torch.randn(size) for size in sizes] for _ in range(2))
-        state = (
-            parameters,
-            gradients,
-            [torch.zeros_like(p) for p in parameters],
-            [torch.rand_like(p) for p in parameters],
-        )
+        moments = [torch.zeros_like(p) for p in parameters], [torch.rand_like(p) for p in parameters]
+        state = parameters, gradients, *moments
         compiled = graphlift.compile(step, dynamic=False)
         before = graphlift.counters()["kernels"]
         ours = least(compiled, *state)

@@ -188,7 +188,7 @@ Ref instance_get_attr(Capture& capture, PyObject* object, PyObject* name, Ref* m
 Ref get_method(Capture& capture, PyObject* object, PyObject* name, Ref* self) {
   if (torch_layer::is_sym_scalar(object) && !torch_layer::is_graph_float(object) &&
       _PyType_Lookup(&PyLong_Type, name)) {  // other names are read by torch's own methods of symbols
-    Ref number = capture.concrete(object);  // a symbol's class has other attributes than the number's
+    Ref number = capture.concrete(object);   // a symbol's class has other attributes than the number's
     return number ? get_method(capture, number.get(), name, self) : number;
   }
   if (const AttributeRule* rule = attribute_rule(object)) return rule->get(capture, object, name);

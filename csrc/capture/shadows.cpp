@@ -224,7 +224,8 @@ Ref for_plain_c_code(Capture& capture, PyObject* object) {
   Ref result = for_c_code(capture, object);
   if (!result || !PySlice_Check(result.get())) return result ? capture.concrete(result.get()) : result;
   auto* slice = reinterpret_cast<PySliceObject*>(result.get());
-  Ref start = capture.concrete(slice->start), stop = capture.concrete(slice->stop), step = capture.concrete(slice->step);
+  Ref start = capture.concrete(slice->start), stop = capture.concrete(slice->stop),
+      step = capture.concrete(slice->step);
   return start && stop && step ? Ref::steal(PySlice_New(start.get(), stop.get(), step.get())) : Ref();
 }
 

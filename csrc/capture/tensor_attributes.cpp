@@ -15,18 +15,9 @@ using guards::OriginKind;
 namespace {
 
 // C getters that would hand out data, memory or an autograd graph that the stand-in does not have.
-constexpr const char* kRefused[] = {"data_ptr",
-                                    "_cdata",
-                                    "__cuda_array_interface__",
-                                    "__array_interface__",
-                                    "__dlpack__",
-                                    "storage",
-                                    "untyped_storage",
-                                    "_backward_hooks",
-                                    "_post_accumulate_grad_hooks",
-                                    "output_nr",
-                                    "_version",
-                                    "names"};
+constexpr const char* kRefused[] = {
+    "data_ptr",        "_cdata",          "__cuda_array_interface__",    "__array_interface__", "__dlpack__", "storage",
+    "untyped_storage", "_backward_hooks", "_post_accumulate_grad_hooks", "output_nr",           "_version",   "names"};
 
 bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
@@ -103,8 +94,7 @@ int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject
     PyObject* dict = cpython::instance_dict(real);
     return dict ? dict_set(capture, dict, name, value) : break_status(capture, "tensor_attribute_store", text);
   }
-  if (found && is_named(name, "data"))
-    return break_status(capture, "tensor_attribute_store", text);
+  if (found && is_named(name, "data")) return break_status(capture, "tensor_attribute_store", text);
   return value ? PyObject_SetAttr(tensor, name, value) : PyObject_DelAttr(tensor, name);
 }
 

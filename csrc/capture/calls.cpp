@@ -139,6 +139,15 @@ Ref call_bound_c_method(Capture& capture, PyObject* callable, PyObject* const* a
   }
   if (!descriptor || !c_descriptor_matches(descriptor, callable))
     return break_here(capture, "unknown_callable", describe(callable));
+  if (Outside* outside = capture.objects.find(callable)) {
+    const OriginId origin = outside->origin;
+    if (!PyCFunction_Check(callable) || _PyType_Lookup(Py_TYPE(self), name.get()) != descriptor)
+      return break_here(capture, "unknown_callable", describe(callable));
+    capture.guards.add(capture.origins().child(origin, OriginKind::MethodFunction), GuardKind::Is, descriptor);
+    hold_self = capture.admit(self, capture.origins().child(origin, OriginKind::MethodSelf));
+    if (!hold_self) return hold_self;
+    self = hold_self.get();
+  }
   Prepended all(self, args, nargs, kwnames);
   return call(capture, descriptor, all.values.data(), nargs + 1, kwnames);
 }

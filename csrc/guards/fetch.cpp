@@ -110,9 +110,20 @@ PyObject* method_self(PyObject* parent, const Step&) {
   return PyCFunction_Check(parent) ? PyCFunction_GET_SELF(parent) : nullptr;
 }
 
+// The descriptor on its type that a method in C was bound from.
+PyObject* c_method_descriptor(PyObject* method) {
+  PyMethodDef* definition = reinterpret_cast<PyCFunctionObject*>(method)->m_ml;
+  PyObject* self = PyCFunction_GET_SELF(method);
+  Ref name = Ref::steal(PyUnicode_InternFromString(definition->ml_name));
+  PyObject* found = self && name ? _PyType_Lookup(Py_TYPE(self), name.get()) : nullptr;
+  const bool same = found && Py_IS_TYPE(found, &PyMethodDescr_Type) &&
+                    reinterpret_cast<PyMethodDescrObject*>(found)->d_method == definition;
+  return same ? found : nullptr;
+}
+
 PyObject* method_function(PyObject* parent, const Step&) {
   if (PyMethod_Check(parent)) return PyMethod_GET_FUNCTION(parent);
-  return PyCFunction_Check(parent) ? nullptr : builtin_member(parent, "__func__");
+  return PyCFunction_Check(parent) ? c_method_descriptor(parent) : builtin_member(parent, "__func__");
 }
 
 // functools.partial is a C type of a module that need not be loaded: known by its name.

@@ -3,6 +3,7 @@
 #include "capture/capture.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -41,6 +42,16 @@ PyTypeObject* imported_type(const char* module_name, const char* name) {
   Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
   if (!found) PyErr_Clear();
   return reinterpret_cast<PyTypeObject*>(found.release());
+}
+
+// operator's getters and callers: what they ask for is hidden in them, and never changes.
+bool is_getter(PyObject* object) {
+  static constinit Once<std::array<PyTypeObject*, 3>> once;
+  const auto& types = once.get([] {
+    return std::array{imported_type("operator", "itemgetter"), imported_type("operator", "attrgetter"),
+                      imported_type("operator", "methodcaller")};
+  });
+  return std::find(types.begin(), types.end(), Py_TYPE(object)) != types.end();
 }
 
 // functools.lru_cache's wrappers: functions, as far as identity goes.
@@ -99,8 +110,21 @@ class EqualsByCompare final : public guards::LeafCheck {
   Ref value_;
 };
 
+bool is_timedelta(PyObject* object) {
+  static constinit Once<PyTypeObject*> once;
+  PyTypeObject* type = once.get([] { return imported_type("datetime", "timedelta"); });
+  return Py_IS_TYPE(object, type);
+}
+
+bool is_constant_slice(PyObject* object) {
+  if (!PySlice_Check(object)) return false;
+  auto* slice = reinterpret_cast<PySliceObject*>(object);
+  return is_value_constant(slice->start) && is_value_constant(slice->stop) && is_value_constant(slice->step);
+}
+
 bool compares_by_value(PyObject* object) {
-  return PyRange_Check(object) || is_pattern(object) || torch_layer::is_device(object);
+  return is_constant_slice(object) || is_timedelta(object) || PyRange_Check(object) || is_pattern(object) ||
+         torch_layer::is_device(object);
 }
 
 }  // namespace
@@ -114,10 +138,12 @@ Ref Capture::admit(PyObject* object, OriginId origin) {
     if (!constant_root) guards.add(origin, GuardKind::Equals, object);
     return Ref::borrow(object);
   }
-  if (is_identity_constant(object)) {
+  if (is_identity_constant(object) || is_getter(object)) {
     if (!constant_root) guards.add(origin, GuardKind::Is, object);
     return Ref::borrow(object);
   }
+  if (PySlice_Check(object) && !is_constant_slice(object))
+    return break_here(*this, "unsupported_item", "a slice of objects");
   if (compares_by_value(object)) {
     guards.add_check(origin, std::make_unique<EqualsByCompare>(object));
     keep_alive.push_back(Ref::borrow(object));

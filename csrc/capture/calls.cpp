@@ -63,30 +63,7 @@ bool is_disabled(PyObject* function) {
   return false;
 }
 
-// torch decorates some of its own functions, whatever they do, to keep its compiler away from them: the cell of the
-// function within. What can't be captured there breaks where it happens. Null: `function` is no such decorator's.
-PyObject* cell_of_undecorated(PyObject* function) {
-  PyObject* module = PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__");
-  if (!module || PyUnicode_CompareWithASCIIString(module, "torch._compile") != 0) return nullptr;
-  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  if (PyUnicode_CompareWithASCIIString(code->co_qualname, "_disable_dynamo.<locals>.inner") != 0) return nullptr;
-  Ref names = Ref::steal(PyCode_GetFreevars(code));
-  PyObject* closure = PyFunction_GET_CLOSURE(function);
-  for (Py_ssize_t i = 0; names && closure && i < PyTuple_GET_SIZE(names.get()); ++i)
-    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names.get(), i), "fn") == 0)
-      return PyTuple_GET_ITEM(closure, i);
-  return nullptr;
-}
-
 Ref call_function(Capture& capture, PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
-  if (PyObject* cell = cell_of_undecorated(function)) {
-    if (know_function(capture, function) < 0) return Ref();
-    PyObject* bare = PyCell_GET(cell);
-    const Outside* outside = capture.objects.find(cell);
-    const Ref seen =
-        outside ? capture.admit(bare, capture.origins().child(outside->origin, OriginKind::Cell)) : Ref::borrow(bare);
-    return seen ? call(capture, seen.get(), args, nargs, kwnames) : Ref();
-  }
   if (const CallableRow* row = find_callable(function)) return row->rule(capture, {function, args, nargs, kwnames});
   if (is_disabled(function)) return break_here(capture, "disabled", describe(function));
   if (Ref hidden = hidden_from_dynamo(function)) return call(capture, hidden.get(), args, nargs, kwnames);

@@ -17,6 +17,16 @@ using guards::OriginKind;
 
 namespace {
 
+// The call binds what is in the dictionary as it is: numbers that vary elsewhere do not vary here.
+int fix_items(Capture& capture, PyObject* dict) {
+  const Ref shadow = for_c_code(capture, dict);
+  if (!shadow) return -1;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(shadow.get(), &at, &key, &value);)
+    if (!capture.concrete(value)) return -1;
+  return 0;
+}
+
 // Cells and default values of a function from outside become outside objects themselves.
 int know_parts(Capture& capture, PyObject* function, OriginId origin, bool guard) {
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
@@ -40,7 +50,7 @@ int know_parts(Capture& capture, PyObject* function, OriginId origin, bool guard
   if (f->func_kwdefaults) {
     PyObject* dict = f->func_kwdefaults;
     if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().child(origin, OriginKind::KwDefaults));
-    if (!for_c_code(capture, dict)) return -1;
+    if (fix_items(capture, dict) < 0) return -1;
   } else if (guard) {
     capture.guards.add(capture.origins().child(origin, OriginKind::KwDefaults), GuardKind::Missing);
   }
@@ -202,7 +212,10 @@ int know_function(Capture& capture, PyObject* function) {
   if (!capture.known_functions.insert(function).second) return 0;
   capture.keep_alive.push_back(Ref::borrow(function));
   const bool trusted = torch_layer::is_trusted_function(function);
-  return know_parts(capture, function, capture.origin_of(function), !trusted);
+  const OriginId origin = capture.origin_of(function);
+  // Of torch and the standard library nobody changes a function's parts, but one may be put in another's place.
+  if (trusted && capture.is_outside(function)) capture.guards.add(origin, GuardKind::Is, function);
+  return know_parts(capture, function, origin, !trusted);
 }
 
 Ref call(Capture& capture, PyObject* callable, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {

@@ -19,14 +19,10 @@ struct Geometry {
   ir::Sym offset = 0;
 };
 
-bool is_constant(const ir::Dims& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](const ir::Sym& dim) { return dim.is_constant(); });
-}
-
 // Strides of a reshape without a copy. Of sizes that vary, only memory without gaps is known to allow one.
 std::optional<ir::Dims> reshaped_strides(const Geometry& from, const ir::Dims& sizes) {
   if (ops::same(from.strides, ir::contiguous_strides(from.sizes))) return ir::contiguous_strides(sizes);
-  if (!is_constant(from.sizes) || !is_constant(from.strides) || !is_constant(sizes)) return std::nullopt;
+  if (!ir::is_constant(from.sizes) || !ir::is_constant(from.strides) || !ir::is_constant(sizes)) return std::nullopt;
   ir::ShapeEnv nothing_varies;
   ir::TensorType type;
   type.sizes = from.sizes;

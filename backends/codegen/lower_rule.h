@@ -109,7 +109,6 @@ std::vector<const LowerRow*> all_lowerings();
   FAMILY(norms)                          \
   FAMILY(losses)                         \
   FAMILY(views)                          \
-  FAMILY(foreach)                        \
   FAMILY(factories)
 
 #define FAMILY(name) std::span<const LowerRow> lower_##name##_rows();

@@ -17,12 +17,6 @@
 namespace graphlift::cpu {
 namespace {
 
-bool is_static(const std::optional<ir::TensorType>& type) {
-  auto constant = [](const ir::Sym& value) { return value.is_constant(); };
-  return !type || (std::all_of(type->sizes.begin(), type->sizes.end(), constant) &&
-                   std::all_of(type->strides.begin(), type->strides.end(), constant));
-}
-
 std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation, bool tuned = false) {
   if (is_contraction(*operation.node)) return make_contraction_call(operation, tuned);
   if (is_convolution(*operation.node)) return make_convolution_call(operation);
@@ -33,7 +27,8 @@ std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOpe
 bool can_take(const ir::Node& node) {
   const bool contraction = is_contraction(node);
   if (!contraction && !is_convolution(node)) return false;
-  if (contraction && !is_static(node.outputs[0])) return node.outputs[0]->dtype == ir::DType::float32;
+  if (contraction && !(ir::is_constant(node.outputs[0]->sizes) && ir::is_constant(node.outputs[0]->strides)))
+    return node.outputs[0]->dtype == ir::DType::float32;
   return make_native_call(codegen::describe({&node})) != nullptr;
 }
 

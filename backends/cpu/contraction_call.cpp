@@ -8,6 +8,7 @@
 #include "backends/cpu/result_layout.h"
 #include "backends/cpu/tuning.h"
 #include "base/error.h"
+#include "base/log.h"
 
 namespace graphlift::cpu {
 namespace {
@@ -56,11 +57,14 @@ class ContractionCall final : public reference::NativeCall {
         type_(*operation.node->outputs[0]),
         result_(*operation.last().outputs[0]) {
     for (const ir::TensorType& type : operands_) offsets_.push_back(type.offset);
-    if (!operation.epilogue.empty()) post_ = post_ops(operation);
-    if (!operation.epilogue.empty() && !post_) return;
-    is_static_ = std::all_of(operands_.begin(), operands_.end(), is_constant) && is_constant(type_);
+    std::optional<std::vector<PostOp>> post = post_ops(operation);
+    if (!post) return;
+    post_ = std::move(*post);
+    auto constant = [](const ir::TensorType& type) { return ir::is_constant(type); };
+    is_static_ = std::all_of(operands_.begin(), operands_.end(), constant) && ir::is_constant(type_);
+    if (!is_static_) hint_at_copies();
     if (is_static_) contraction_ = tuned ? tuned_contraction(spec({})) : find_contraction(spec({}));
-    is_usable_ = is_static_ ? contraction_ != nullptr : !post_;
+    is_usable_ = is_static_ ? contraction_ != nullptr : post_.empty();
   }
 
   bool usable() const { return is_usable_; }
@@ -71,22 +75,19 @@ class ContractionCall final : public reference::NativeCall {
     ContractionOperands operands;
     operands.a = place(inputs, product_.a, symbols);
     operands.b = place(inputs, product_.b, symbols);
-    at::Tensor a, b;  // copies of what no implementation reads as it lies: an expanded gradient, say
+    at::Tensor a, b;  // copies of what no implementation reads as it lies
     if (!is_static_) {
       ContractionSpec wanted = spec(symbols);
-      found = find_contraction(wanted);
-      if (!found) {
-        operands.a = densely(product_.a, operands.a, symbols, &wanted.a, &a);
-        operands.b = densely(product_.b, operands.b, symbols, &wanted.b, &b);
-        std::string why;
-        found = find_contraction(wanted, &why);
-        GL_CHECK(found != nullptr, "no contraction for sizes that vary: " + why);
-      }
+      if (is_expanded(wanted.a)) operands.a = densely(product_.a, operands.a, symbols, &wanted.a, &a);
+      if (is_expanded(wanted.b)) operands.b = densely(product_.b, operands.b, symbols, &wanted.b, &b);
+      std::string why;
+      found = find_contraction(wanted, &why);
+      GL_CHECK(found != nullptr, "no contraction for sizes that vary: " + why);
     }
     operands.bias = product_.bias < 0 ? nullptr : place(inputs, product_.bias, symbols);
     operands.c = outputs[0].mutable_data_ptr();
     c10::SmallVector<const void*, 4> post;
-    if (post_)
+    if (!post_.empty())
       for (size_t i = product_.bias < 0 ? 2 : 3; i < operands_.size(); ++i)
         post.push_back(place(inputs, static_cast<int>(i), symbols));
     operands.post = post.data();
@@ -94,10 +95,15 @@ class ContractionCall final : public reference::NativeCall {
   }
 
  private:
-  static bool is_constant(const ir::TensorType& type) {
-    auto constant = [](const ir::Sym& value) { return value.is_constant(); };
-    return std::all_of(type.sizes.begin(), type.sizes.end(), constant) &&
-           std::all_of(type.strides.begin(), type.strides.end(), constant) && type.offset.is_constant();
+  // An expanded gradient, say: its rows, or its columns, are one and the same memory.
+  static bool is_expanded(const MatrixLayout& layout) { return layout.row == 0 || layout.column == 0; }
+
+  void hint_at_copies() const {
+    for (const int which : {product_.a, product_.b}) {
+      const ir::Dims& strides = operands_[static_cast<size_t>(which)].strides;
+      if (strides.back().same(0) || strides[strides.size() - 2].same(0))
+        log(Artifact::PerfHints, "a product of varying sizes copies an expanded operand in each call");
+    }
   }
 
   const void* place(const at::Tensor* const* inputs, int which, std::span<const int64_t> symbols) const {
@@ -135,7 +141,7 @@ class ContractionCall final : public reference::NativeCall {
     spec.a = layout_of(a, symbols);
     spec.b = layout_of(b, symbols);
     spec.c = layout_of(type_, symbols);
-    if (post_) spec.post = *post_;
+    spec.post = post_;
     if (product_.bias >= 0) spec.bias = operands_[static_cast<size_t>(product_.bias)].dtype;
     return spec;
   }
@@ -145,7 +151,7 @@ class ContractionCall final : public reference::NativeCall {
   const ir::TensorType type_;
   const ResultLayout result_;
   std::vector<ir::Sym> offsets_;
-  std::optional<std::vector<PostOp>> post_;
+  std::vector<PostOp> post_;
   bool is_static_ = false, is_usable_ = false;
   std::shared_ptr<const Contraction> contraction_;
 };

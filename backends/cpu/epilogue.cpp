@@ -76,19 +76,16 @@ constexpr Row kRows[] = {
     {"aten::mul.Tensor", product, true},
 };
 
-bool is_dense(const TensorType& type) { return ops::same(type.strides, ir::contiguous_strides(type.sizes)); }
-
-bool is_constant(const ir::Dims& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](const ir::Sym& dim) { return dim.is_constant(); });
-}
+bool is_row_by_row(const TensorType& type) { return ops::same(type.strides, ir::contiguous_strides(type.sizes)); }
 
 // The other tensor of a call, as the first call's result is seen.
 std::optional<PostOperand> operand(const TensorType& other, const TensorType& value, const TensorType& first) {
-  if (other.dtype != first.dtype || !is_constant(other.sizes) || !is_constant(other.strides)) return std::nullopt;
+  if (other.dtype != first.dtype || !ir::is_constant(other.sizes) || !ir::is_constant(other.strides))
+    return std::nullopt;
   PostOperand made{other.dtype, {}};
   const bool whole = ops::same(other.sizes, value.sizes) && ops::same(other.strides, value.strides);
   const bool row = other.rank() == 1 && other.strides[0].same(1) && other.sizes[0].same(value.sizes.back()) &&
-                   is_dense(value) && other.sizes[0].same(first.sizes.back());
+                   is_row_by_row(value) && other.sizes[0].same(first.sizes.back());
   if (!whole && !row) return std::nullopt;
   for (const ir::Sym& stride : first.strides) made.strides.push_back(whole ? stride.constant() : 0);
   if (row && !whole) made.strides.back() = 1;
@@ -131,13 +128,14 @@ bool worth_finishing(const codegen::NativeOperation& operation, const std::vecto
 
 bool is_plain_view(const Node& call) {
   if (call.op.str() != "aten::view.default" && call.op.str() != "aten::_unsafe_view.default") return false;
-  return call.outputs[0] && is_dense(*call.outputs[0]) && is_dense(ir::type_of(*call.args[0].value()));
+  return call.outputs[0] && is_row_by_row(*call.outputs[0]) && is_row_by_row(ir::type_of(*call.args[0].value()));
 }
 
 std::optional<std::vector<PostOp>> post_ops(const codegen::NativeOperation& operation) {
   std::vector<PostOp> made;
+  if (operation.epilogue.empty()) return made;
   const TensorType& first = *operation.node->outputs[0];
-  if (!is_constant(first.sizes) || !is_constant(first.strides)) return std::nullopt;
+  if (!ir::is_constant(first.sizes) || !ir::is_constant(first.strides)) return std::nullopt;
   const Node* before = operation.node;
   for (const Node* call : operation.epilogue) {
     const ir::ValueRef value{const_cast<Node*>(before), 0};

@@ -9,16 +9,8 @@
 #include "torch/convert.h"
 
 namespace graphlift::cpu {
-namespace {
-
-bool is_constant(const ir::Dims& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](const ir::Sym& dim) { return dim.is_constant(); });
-}
-
-}  // namespace
-
 ResultLayout::ResultLayout(const ir::TensorType& type) : dtype_(torch_layer::to_torch(type.dtype)) {
-  if (is_constant(type.sizes) && is_constant(type.strides)) {
+  if (ir::is_constant(type.sizes) && ir::is_constant(type.strides)) {
     for (const ir::Sym& size : type.sizes) sizes_.push_back(size.constant());
     for (const ir::Sym& stride : type.strides) strides_.push_back(stride.constant());
   } else {

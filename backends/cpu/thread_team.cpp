@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace graphlift::cpu {
 namespace {
 
@@ -22,6 +24,8 @@ const Runtime& runtime() {
     found.parallel = reinterpret_cast<decltype(found.parallel)>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
     found.thread = reinterpret_cast<decltype(found.thread)>(dlsym(RTLD_DEFAULT, "omp_get_thread_num"));
     found.threads = reinterpret_cast<decltype(found.threads)>(dlsym(RTLD_DEFAULT, "omp_get_num_threads"));
+    if (!found.parallel || !found.thread || !found.threads)
+      log(Artifact::PerfHints, "no OpenMP runtime is found in the process: kernels run on one thread");
     return found;
   }();
   return runtime;
@@ -45,6 +49,7 @@ void run_part(void* data) {
 }  // namespace
 
 void share_units(int64_t units, int64_t grain, void (*work)(void*, int64_t, int64_t), void* context) {
+  if (units <= grain) return work(context, 0, units);
   const int64_t wanted = std::min<int64_t>(at::get_num_threads(), (units + grain - 1) / grain);
   const Runtime& found = runtime();
   if (wanted < 2 || at::in_parallel_region() || !found.parallel || !found.thread || !found.threads)

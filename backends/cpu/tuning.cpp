@@ -131,8 +131,8 @@ Made tune(const ContractionSpec& spec, const std::string& key, const Made& usual
 
 bool asks_for_tuning(const std::string& mode) { return mode.starts_with("max-autotune"); }
 
-std::shared_ptr<const Contraction> tuned_contraction(const ContractionSpec& spec, std::string* why) {
-  Made usual = find_contraction(spec, why);
+std::shared_ptr<const Contraction> tuned_contraction(const ContractionSpec& spec) {
+  Made usual = find_contraction(spec);
   if (!usual) return nullptr;
   // Held by the GIL.
   static auto& known = *new std::map<std::string, Made>;

@@ -48,7 +48,10 @@ class Cuda final : public backend::Backend {
       log(Artifact::PerfHints, [&] { return "mode \"" + how.mode + "\" does on a GPU what \"default\" does, so far"; });
     const codegen::FusedGraph parts = fused(graph, device_type_, how);
     const int device = device_of(*parts.graph);
-    if (device < 0) return std::make_unique<reference::Program>(graph, constants);
+    if (device < 0) {
+      log(Artifact::PerfHints, "nothing of a graph is on the GPU: torch's own kernels run it");
+      return std::make_unique<reference::Program>(graph, constants);
+    }
     if (const std::string refusal = kernel_refusal(device); !refusal.empty()) {
       log(Artifact::PerfHints, "no kernels are made for the GPU, torch's own run: " + refusal);
       return std::make_unique<reference::Program>(graph, constants);

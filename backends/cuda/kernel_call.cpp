@@ -19,10 +19,6 @@ namespace {
 
 constexpr int64_t kNarrowReach = (int64_t{1} << 31) - (int64_t{1} << 22);
 
-bool is_constant(const ir::Dims& dims) {
-  return std::all_of(dims.begin(), dims.end(), [](const ir::Sym& dim) { return dim.is_constant(); });
-}
-
 c10::SmallVector<int64_t, 6> evaluated(const ir::Dims& dims, std::span<const int64_t> symbols) {
   c10::SmallVector<int64_t, 6> values;
   for (const ir::Sym& dim : dims) values.push_back(dim.eval(symbols));
@@ -40,7 +36,7 @@ struct Result {
       : dtype(torch_layer::to_torch(type.dtype)),
         sizes(type.sizes),
         strides(type.strides),
-        constant(is_constant(type.sizes) && is_constant(type.strides)) {
+        constant(ir::is_constant(type.sizes) && ir::is_constant(type.strides)) {
     if (constant) known_sizes = evaluated(sizes, {}), known_strides = evaluated(strides, {});
   }
 

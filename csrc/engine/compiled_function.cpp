@@ -49,7 +49,11 @@ PyObject* frameless(CompiledFunction* self, PyObject* const* args, size_t nargsf
     Exit exit;
     try {
       const auto ran = run_region(*region, fetched.data(), symbols.data(), &exit);
-      if (ran == torch_layer::Ran::Untouched) PyErr_Clear();  // the frame will meet the error itself
+      if (ran == torch_layer::Ran::Untouched) {
+        leave_error_to_program(code);
+        cpython::HookScope nobody(nullptr);
+        return PyObject_Vectorcall(self->function, args, nargsf, kwnames);
+      }
     } catch (const InternalError& error) {
       self->owner->entry(code).given_up = true;
       report_internal_error(code, error.what());

@@ -196,6 +196,20 @@ void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reas
   warn(words);
 }
 
+void leave_error_to_program(PyCodeObject* code) {
+  cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  const Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
+  log(Artifact::PerfHints, [&] {
+    const Ref text = Ref::steal(PyObject_Str(value ? value : type));
+    const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    if (!words) PyErr_Clear();
+    return "a graph of " + std::string(PyUnicode_AsUTF8(code->co_name)) + " failed: " + (words ? words : "?") +
+           ". This call runs in eager, which meets the error at its own line";
+  });
+}
+
 bool report_internal_error(PyCodeObject* code, const std::string& words) {
   cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
 

@@ -16,6 +16,8 @@ void report_break(PyCodeObject* code, const Region& region);
 std::map<std::string, uint64_t>& break_counts();  // by sentence, since the last reset
 void report_recompile(PyCodeObject* code, int unit, const std::vector<std::string>& reasons);
 void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason);
+// Forgets the pending error of a graph, with a hint: the program runs in eager and meets it itself.
+void leave_error_to_program(PyCodeObject* code);
 // An internal error: raised under GRAPHLIFT_STRICT=1 (false: a Python error is set), else a warning, once: callers give
 // the code up.
 bool report_internal_error(PyCodeObject* code, const std::string& words);

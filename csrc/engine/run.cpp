@@ -55,7 +55,7 @@ PyObject* leave_with_error(cpython::Frame frame, int unit) {
 
 // The graph raised an error of the program's: the program itself runs, and raises it, or handles it, at its own line.
 PyObject* meet_error(cpython::Frame frame) {
-  PyErr_Clear();
+  leave_error_to_program(frame.code());
   cpython::HookScope nobody(nullptr);
   return cpython::leave_to_default(frame, false);
 }

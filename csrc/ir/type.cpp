@@ -2,6 +2,7 @@
 // Must not: know which types an operator makes.
 #include "ir/type.h"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 
@@ -122,6 +123,14 @@ std::string TensorType::str() const {
   text += " " + device.str();
   if (requires_grad) text += " grad";
   return text;
+}
+
+bool is_constant(const Dims& dims) {
+  return std::all_of(dims.begin(), dims.end(), [](const Sym& dim) { return dim.is_constant(); });
+}
+
+bool is_constant(const TensorType& type) {
+  return is_constant(type.sizes) && is_constant(type.strides) && type.offset.is_constant();
 }
 
 Dims contiguous_strides(const Dims& sizes) {

@@ -72,5 +72,7 @@ struct TensorType {
 };
 
 Dims contiguous_strides(const Dims& sizes);
+bool is_constant(const Dims& dims);
+bool is_constant(const TensorType& type);  // sizes, strides and offset
 
 }  // namespace graphlift::ir

@@ -26,14 +26,12 @@ std::optional<Dims> spatial(Dims list, size_t dims) {
   return list;
 }
 
-bool is_one(const Sym& value) { return value.is_constant() && value.constant() == 1; }
-
 Sym output_size(const Convolution& conv, size_t i) {
   const Sym kernel = conv.dilation[i] * (conv.weight.sizes[i + 2] - 1);
   const Sym input = conv.input.sizes[i + 2];
   if (conv.transposed) return (input - 1) * conv.stride[i] - conv.padding[i] * 2 + kernel + conv.output_padding[i] + 1;
   const Sym span = input + conv.padding[i] * 2 - kernel - 1;
-  return (is_one(conv.stride[i]) ? span : floordiv(span, conv.stride[i])) + 1;
+  return (conv.stride[i].same(1) ? span : floordiv(span, conv.stride[i])) + 1;
 }
 
 bool is_channels_last(ShapeCall& call, const TensorType& type) {
@@ -92,7 +90,7 @@ bool convolution(ShapeCall& call) {
 // The plain CPU kernels make the gradient of the weight group by group: with one channel each its format is not told.
 bool joined_by_group(ShapeCall& call, const Convolution& conv, Format format) {
   return format != Format::Contiguous && conv.input.device.is_cpu() && conv.input.dtype == DType::float64 &&
-         !is_one(conv.groups) && equal(call.env, conv.weight.sizes[1], 1);
+         !conv.groups.same(1) && equal(call.env, conv.weight.sizes[1], 1);
 }
 
 // grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask.

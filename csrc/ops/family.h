@@ -35,7 +35,6 @@ namespace graphlift::ops {
   FAMILY(upsampling)                  \
   FAMILY(padding)                     \
   FAMILY(recurrent)                   \
-  FAMILY(foreach)                     \
   FAMILY(optimizers)                  \
   FAMILY(spectral)
 

@@ -1,5 +1,5 @@
 // Owns: rows of fused optimizer steps, loss scaling and checks: operators that write into lists or return nothing.
-// Must not: hold _foreach_ operators.
+// Must not: hold _foreach_ operators: the recorder composes those item by item.
 #include "ops/family.h"
 #include "ops/iterator.h"
 #include "ops/results.h"

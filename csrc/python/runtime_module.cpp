@@ -62,7 +62,6 @@ InputPlan input_plan(const py::dict& fields, const ir::Node& node) {
   read(fields, "unversioned", &plan.unversioned);
   read(fields, "gradient", &plan.gradient);
   read(fields, "tangent", &plan.tangent);
-  plan.wants_gradient = plan.gradient >= 0;
   return plan;
 }
 

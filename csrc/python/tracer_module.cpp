@@ -95,7 +95,7 @@ py::dict input_to_python(const InputPlan& plan) {
   d["mutated_data"] = plan.mutated_data;
   d["mutated_metadata"] = plan.mutated_metadata;
   d["mutated_under_no_grad"] = plan.mutated_under_no_grad;
-  d["wants_gradient"] = plan.wants_gradient;
+  d["wants_gradient"] = plan.gradient >= 0;
   d["gradient"] = plan.gradient;
   d["tangent"] = plan.tangent;
   return d;

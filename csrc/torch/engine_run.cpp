@@ -68,7 +68,7 @@ Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {
   while (!open.empty()) {
     Node* node = open.back();
     open.pop_back();
-    if (node->name() == "OutsideBackward") result.refuse = "gradients flow into a tensor that was made before";
+    if (dynamic_cast<OutsideHistory*>(node)) result.refuse = "gradients flow into a tensor that was made before";
     // Threads of the engine's own run Python code that nobody watches.
     if (!on_cpu && (is_python_node(*node) || has_node_hooks(*node)))
       result.refuse = "Python code runs on a thread of the autograd engine";

@@ -140,8 +140,11 @@ void RegionExecutable::index_gradients() {
   };
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (inputs_[i].gradient >= 0) gradient(inputs_[i].gradient).input = static_cast<int>(i);
-  for (size_t i = 0; i < outputs_.size(); ++i)
-    if (outputs_[i].gradient >= 0) gradient(outputs_[i].gradient).plan = static_cast<int>(i);
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (outputs_[i].gradient < 0) continue;
+    gradient(outputs_[i].gradient).plan = static_cast<int>(i);
+    leaf_gradients_.push_back(outputs_[i].gradient);
+  }
   for (const GradientOf& of : gradients_)
     GL_CHECK((of.input < 0) != (of.plan < 0), "a gradient of no input and no leaf");
 }

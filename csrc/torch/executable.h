@@ -91,7 +91,8 @@ class RegionExecutable final : public Executable {
   std::vector<SavedFrom> saved_;
   std::vector<TangentOf> tangents_;
   std::vector<GradientOf> gradients_;
-  size_t slots_ = 0;  // outputs of the forward graph
+  std::vector<int> leaf_gradients_;  // numbers of those that flow to leaves among the outputs: mostly none
+  size_t slots_ = 0;                 // outputs of the forward graph
   size_t symbol_count_ = 0;
   bool acts_outside_ = false;  // some call writes in place or acts on the world: the graph must not run twice
   bool draws_ = false;         // random numbers: the program would draw others after the graph

@@ -190,9 +190,11 @@ void RegionExecutable::deliver(Call& call, PyObject** outputs) const {
                                                   : wrap_output(std::move(call.results[i]), plan);
     if (!outputs[i]) throw python_error();
   }
-  for (size_t i = 0; i < gradients_.size() && call.node; ++i)
-    if (const int plan = gradients_[i].plan; plan >= 0)
-      call.node->next_edges()[i] = torch::autograd::impl::gradient_edge(THPVariable_Unpack(outputs[plan]));
+  if (!call.node) return;
+  for (int gradient : leaf_gradients_) {
+    const auto i = static_cast<size_t>(gradient);
+    call.node->next_edges()[i] = torch::autograd::impl::gradient_edge(THPVariable_Unpack(outputs[gradients_[i].plan]));
+  }
 }
 
 }  // namespace graphlift::torch_layer

@@ -89,7 +89,7 @@ class Finish {
   bool history_changed(const Primal& primal) const {
     Edge now = torch::autograd::impl::gradient_edge(primal.seen);
     if (primal.facts->leaf && primal.edge.is_valid()) return now.function != primal.edge.function;
-    return !now.function || now.function->name() != "OutsideBackward";
+    return !now.function || !dynamic_cast<OutsideHistory*>(now.function.get());
   }
 
   void refuse_aliased_writes() {
@@ -326,7 +326,6 @@ class Finish {
       *targets_[i].gradient = traced_->gradients++;
       results->emplace_back(recorder_.tensor_argument(gradients[i]));
     }
-    for (InputPlan& plan : traced_->inputs) plan.wants_gradient = plan.gradient >= 0;
   }
 
   void point_roots_to_plans() {

@@ -24,12 +24,8 @@ GraphFloatRef hidden_float(const at::Tensor& tensor) {
   if (!tensor.defined() || fake_storage(tensor) || !tensor.unsafeGetTensorImpl()->is_wrapped_number()) return nullptr;
   if (tensor.scalar_type() != c10::kDouble || !std::isnan(*tensor.const_data_ptr<double>())) return nullptr;
   WithGil gil;
-  Ref object = Ref::steal(THPVariable_Wrap(tensor));
-  Ref number = object ? Ref::steal(PyObject_GetAttrString(object.get(), "_wrapped_number")) : Ref();
-  if (!number) {
-    PyErr_Clear();
-    return nullptr;
-  }
+  const Ref number = hidden_behind(tensor);
+  if (!number) return nullptr;
   const pybind11::handle handle(number.get());
   return torch::is_symfloat(handle) ? graph_float(handle.cast<c10::SymFloat>()) : nullptr;
 }
@@ -152,7 +148,14 @@ void replace_wrapped(torch::jit::Stack& stack, size_t count) {
 
 }  // namespace
 
-bool call_with_numbers(Recorder&, const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+Ref hidden_behind(const at::Tensor& tensor) {
+  Ref object = Ref::steal(THPVariable_Wrap(tensor));
+  Ref number = object ? Ref::steal(PyObject_GetAttrString(object.get(), "_wrapped_number")) : Ref();
+  if (!number) PyErr_Clear();
+  return number;
+}
+
+bool call_with_numbers(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
   const size_t count = handle.schema().arguments().size();
   bool scalars = false, wrapped = false;
   for (const IValue& value : torch::jit::last(stack, count)) {

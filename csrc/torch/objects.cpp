@@ -35,6 +35,19 @@ PyObject* torch_object(const char* path) {
 
 PyTypeObject* torch_type(const char* path) { return reinterpret_cast<PyTypeObject*>(torch_object(path)); }
 
+template <size_t N>
+struct TypeName {
+  constexpr TypeName(const char (&name)[N]) { std::copy_n(name, N, text); }
+  char text[N];
+};
+
+// A type of torch's, found once.
+template <TypeName kName>
+PyTypeObject* known_type() {
+  static constinit Once<PyTypeObject*> once;
+  return once.get([] { return torch_type(kName.text); });
+}
+
 bool is_one_of(PyTypeObject* type, const std::vector<PyTypeObject*>& list) {
   return std::find(list.begin(), list.end(), type) != list.end();
 }
@@ -133,20 +146,17 @@ bool is_singleton(PyObject* object) {
 }
 
 bool is_device(PyObject* object) {
-  static constinit Once<PyTypeObject*> once;
-  PyTypeObject* type = once.get([] { return torch_type("device"); });
+  PyTypeObject* type = known_type<"device">();
   return Py_IS_TYPE(object, type);
 }
 
 bool is_torch_size(PyObject* object) {
-  static constinit Once<PyTypeObject*> once;
-  PyTypeObject* type = once.get([] { return torch_type("Size"); });
+  PyTypeObject* type = known_type<"Size">();
   return Py_IS_TYPE(object, type);
 }
 
 bool is_parameter(PyObject* tensor) {
-  static constinit Once<PyTypeObject*> once;
-  PyTypeObject* type = once.get([] { return torch_type("nn.Parameter"); });
+  PyTypeObject* type = known_type<"nn.Parameter">();
   return PyType_IsSubtype(Py_TYPE(tensor), type);
 }
 
@@ -194,8 +204,7 @@ bool is_tensor_function(PyObject* callable) {
                                   torch_object("_C._special"),
                                   torch_object("_C._VariableFunctionsClass")};
   });
-  static constinit Once<PyTypeObject*> once;
-  PyTypeObject* base = once.get([] { return torch_type("_C.TensorBase"); });
+  PyTypeObject* base = known_type<"_C.TensorBase">();
   static constinit Once<std::unordered_set<PyObject*>> functions_once;
   const auto& functions = functions_once.get([] { return static_functions("_C._VariableFunctions"); });
   if (functions.count(callable)) return true;
@@ -252,8 +261,7 @@ std::string unknown_composition(PyObject* op) {
 }
 
 bool is_known_base(PyTypeObject* type) {
-  static constinit Once<PyTypeObject*> once;
-  PyTypeObject* function = once.get([] { return torch_type("_C._FunctionBase"); });
+  PyTypeObject* function = known_type<"_C._FunctionBase">();
   return type == function;
 }
 

@@ -28,15 +28,12 @@ uint64_t next_serial() {
   return ++last;
 }
 
-// torch hides a symbolic number that became a tensor behind 7777777, nan or true (python_arg_parser); the tensor's
-// Python object has it.
+// torch hides a symbolic number that became a tensor behind 7777777, nan or true (python_arg_parser).
 constexpr int64_t kHidesSymInt = 7777777;
 
 std::optional<ir::Arg> hidden_number(const at::Tensor& tensor) {
   WithGil gil;
-  Ref object = Ref::steal(THPVariable_Wrap(tensor));
-  if (!object || !PyObject_HasAttrString(object.get(), "_wrapped_number")) return std::nullopt;
-  Ref number = Ref::steal(PyObject_GetAttrString(object.get(), "_wrapped_number"));
+  const Ref number = hidden_behind(tensor);
   if (!number) return std::nullopt;
   pybind11::handle handle(number.get());
   if (torch::is_symfloat(handle)) return to_double(handle.cast<c10::SymFloat>());
@@ -113,7 +110,7 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack)
 void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (probing_) return probe_call(handle, info, stack);
   if (info.foreach) return decompose(handle, stack, c10::DispatchKey::CompositeExplicitAutograd);
-  if (numbers_ && call_with_numbers(*this, handle, stack)) return;
+  if (numbers_ && call_with_numbers(handle, stack)) return;
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
   if (!info.of_torch) refuse_unknown(handle, info);

@@ -20,14 +20,6 @@
 namespace graphlift::torch_layer {
 namespace {
 
-// Stands where a primal's history begins outside: the stand-in of a tensor that is no leaf isn't one either, so that
-// torch allows what it allows in eager.
-struct OutsideHistory final : torch::autograd::Node {
-  using Node::Node;
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return gradients; }
-  std::string name() const override { return "OutsideBackward"; }
-};
-
 PyObject* parameter_class() {
   static constinit Once<PyObject*> once;
   PyObject* found = once.get([] {

@@ -64,10 +64,9 @@ struct InputPlan {
   bool mutated_metadata = false;  // set_/resize_/t_() ... on an input
   bool mutated_under_no_grad = false;
   bool unversioned =
-      false;  // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
-  bool wants_gradient = false;  // some output depends on it and it requires grad
-  int gradient = -1;            // index among the joint graph's gradients
-  int tangent = -1;             // of the new value of a mutated input, among tangents; -1: no gradient flows into it
+      false;          // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
+  int gradient = -1;  // index among the joint graph's gradients; -1: it wants none, or no output depends on it
+  int tangent = -1;   // of the new value of a mutated input, among tangents; -1: no gradient flows into it
 };
 
 // One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh

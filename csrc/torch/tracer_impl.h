@@ -49,6 +49,14 @@ struct Primal {
   bool number = false;  // a Python float
 };
 
+// Stands where a primal's history begins outside: the stand-in of a tensor that is no leaf isn't one either, so that
+// torch allows what it allows in eager.
+struct OutsideHistory final : torch::autograd::Node {
+  using Node::Node;
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override { return gradients; }
+  std::string name() const override { return "OutsideBackward"; }
+};
+
 class TracerImpl final : public Tracer {
  public:
   TracerImpl(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobserved unobserved);

@@ -1,4 +1,4 @@
-"""Optimizer steps: _foreach_ operators are kernels, one per tensor, and tensors of many sizes share compiled code."""
+"""Optimizer steps: _foreach_ operators are recorded item by item, one kernel per tensor; tensors of many sizes share compiled code."""
 
 import pytest
 import torch

@@ -1,114 +1,12 @@
-"""Samples of _foreach_ operators, fused optimizer steps and recurrent layers."""
+"""Samples of fused optimizer steps and recurrent layers."""
 
 import torch
-from making import F16, F64, I64
 from rules import call
 from samples import samples
-
-UNARY = """abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt
-    sigmoid sign sin sinh sqrt tan tanh trunc zero"""
-
-
-def foreach(names, overload=""):
-    return " ".join(f"_foreach_{name}{suffix}{overload}" for name in names.split() for suffix in ("", "_"))
-
-
-def lists(make, dtype=torch.float32):
-    yield [make(2, 3, dtype=dtype), make(dtype=dtype), make(4, dtype=dtype)]
-    yield [make(3, 2, dtype=dtype).t(), make.last(2, 3, 4, 5, dtype=dtype)]
 
 
 def like(make, tensors):
     return [make(*tensor.shape, dtype=tensor.dtype) for tensor in tensors]
-
-
-@samples(foreach(UNARY))
-def unary(make):
-    yield from (call(tensors) for tensors in lists(make))
-    yield call([make(2, dtype=F64), make(3, dtype=F16)])
-
-
-@samples("_foreach_max")
-def largest(make):
-    yield from (call(tensors) for tensors in lists(make))
-
-
-@samples("_foreach_norm.Scalar")
-def norms(make):
-    for tensors in lists(make):
-        yield call(tensors)
-        yield call(tensors, 1, dtype=F64)
-
-
-ARITHMETIC = "add sub mul div clamp_min clamp_max maximum minimum"
-
-
-@samples(foreach(ARITHMETIC, ".List"), "_foreach_pow.List _foreach_pow_.List _foreach_copy _foreach_copy_")
-def pairs(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors))
-
-
-@samples(foreach("add sub", ".List"))
-def pairs_with_alpha(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors), alpha=0.5)
-
-
-@samples(foreach(ARITHMETIC, ".Scalar"), "_foreach_pow.Scalar _foreach_pow_.Scalar")
-def with_number(make):
-    for tensors in lists(make):
-        yield call(tensors, 2)
-        yield call(tensors, 0.5)
-    yield call([make(3, dtype=I64)], 2)
-
-
-@samples(foreach(ARITHMETIC, ".ScalarList"), "_foreach_pow.ScalarList _foreach_pow_.ScalarList")
-def with_numbers(make):
-    for tensors in lists(make):
-        yield call(tensors, [0.5 + i for i in range(len(tensors))])
-
-
-@samples("_foreach_pow.ScalarAndTensor")
-def number_to_powers(make):
-    for tensors in lists(make):
-        yield call(2.0, tensors, outside=make(1).is_cuda)
-
-
-@samples(foreach("add mul div", ".Tensor"))
-def with_tensor(make):
-    for tensors in lists(make):
-        yield call(tensors, make())
-
-
-@samples(foreach("addcmul addcdiv", ".Scalar"), foreach("lerp", ".List"))
-def triples(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors), like(make, tensors))
-
-
-@samples(foreach("addcmul addcdiv", ".ScalarList"))
-def triples_with_numbers(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors), like(make, tensors), [0.5] * len(tensors))
-
-
-@samples(foreach("addcmul addcdiv", ".Tensor"))
-def triples_with_tensor(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors), like(make, tensors), torch.ones(len(tensors)))
-
-
-@samples(foreach("lerp", ".Scalar"))
-def lerp(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors), 0.5)
-
-
-@samples(foreach("lerp", ".ScalarList"))
-def lerp_by_numbers(make):
-    for tensors in lists(make):
-        yield call(tensors, like(make, tensors), [0.5] * len(tensors))
 
 
 def adam(make, lr):

@@ -1,9 +1,14 @@
 // Owns: see attributes.h; instances, through the generic protocol.
 #include "capture/attributes.h"
 
+#include <structmember.h>
+
 #include "capture/attribute_kinds.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/deferred.h"
+#include "capture/dynamo_calls.h"
+#include "capture/items.h"
 
 namespace graphlift::capture {
 
@@ -50,9 +55,17 @@ Ref property_get(Capture& capture, PyObject* property, PyObject* object) {
   return call_known(capture, getter.get(), object);
 }
 
+// A number in a C struct, such as complex.real, has no origin of its own.
+bool holds_object(PyObject* member_descriptor) {
+  const int type = reinterpret_cast<PyMemberDescrObject*>(member_descriptor)->d_member->type;
+  return type == T_OBJECT || type == T_OBJECT_EX;
+}
+
 Ref slot_get(Capture& capture, PyObject* descriptor, PyObject* object) {
   Outside* outside = capture.objects.find(object);
-  if (!outside) return Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, nullptr));
+  if (!outside || (!holds_object(descriptor) && fix_value(capture, object)))
+    return Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, nullptr));
+  if (!holds_object(descriptor)) return break_here(capture, "unsupported_attribute", describe(descriptor));
   bool written = false;
   Ref value = field_get(capture, outside, descriptor, &written);
   if (!written) {
@@ -186,10 +199,16 @@ Ref instance_get_attr(Capture& capture, PyObject* object, PyObject* name, Ref* m
 }  // namespace
 
 Ref get_method(Capture& capture, PyObject* object, PyObject* name, Ref* self) {
-  if (torch_layer::is_sym_scalar(object) && !torch_layer::is_graph_float(object) &&
-      _PyType_Lookup(&PyLong_Type, name)) {  // other names are read by torch's own methods of symbols
-    Ref number = capture.concrete(object);   // a symbol's class has other attributes than the number's
-    return number ? get_method(capture, number.get(), name, self) : number;
+  if (torch_layer::is_sym_scalar(object)) {
+    PyTypeObject* type = torch_layer::is_graph_float(object) ? &PyFloat_Type : &PyLong_Type;
+    if (_PyType_Lookup(type, name)) {  // a symbol's class has other attributes than the number's
+      Ref number = capture.concrete(object);
+      return number ? get_method(capture, number.get(), name, self) : number;
+    }
+    if (!in_torch(capture)) {  // torch's own methods of symbols read names of theirs
+      PyErr_Format(PyExc_AttributeError, "'%.50s' object has no attribute '%U'", type->tp_name, name);
+      return Ref();
+    }
   }
   if (const AttributeRule* rule = attribute_rule(object)) return rule->get(capture, object, name);
   if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !capture.is_outside(object))
@@ -272,6 +291,9 @@ int generic_set_attr(Capture& capture, PyObject* object, PyObject* name, PyObjec
 }
 
 int set_attr(Capture& capture, PyObject* object, PyObject* name, PyObject* value) {
+  if (steers_deferred_calls(capture, object, name))
+    return break_status(capture, "unsupported_store",
+                        std::string(Py_TYPE(object)->tp_name) + "." + PyUnicode_AsUTF8(name));
   if (const AttributeRule* rule = attribute_rule(object)) return rule->set(capture, object, name, value);
   PyTypeObject* type = Py_TYPE(object);
   if (type->tp_setattro != PyObject_GenericSetAttr && (type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {

@@ -8,6 +8,7 @@
 #include "capture/c_proxies.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/items.h"
 #include "cpython/hook.h"
 #include "cpython/raw_dict.h"
 
@@ -57,6 +58,37 @@ Ref looked_into(Capture& capture, const Ref& seen, uint16_t flags) {
   return element_proxy(capture, object, flags & kHandsOn);
 }
 
+// False: an element that C code must not read.
+bool fix_elements(Capture& capture, PyObject* object, int depth);
+
+bool fix_element(Capture& capture, PyObject* element, int depth) {
+  if (opaque(capture, element)) return false;
+  if (capture.is_outside(element)) return fix_value(capture, element) || true;
+  return fix_elements(capture, element, depth + 1);
+}
+
+bool fix_elements(Capture& capture, PyObject* object, int depth) {
+  if (depth > 6) return true;  // refused as too deep elsewhere
+  auto fix = [&](PyObject* element) { return fix_element(capture, element, depth); };
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      if (!fix(PySequence_Fast_GET_ITEM(object, i))) return false;
+  } else if (PyDict_Check(object)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
+      if (!fix(key) || !fix(value)) return false;
+  } else if (PyAnySet_Check(object)) {
+    PyObject* key;
+    Py_hash_t hash;
+    for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &key, &hash);)
+      if (!fix(key)) return false;
+  } else if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return fix(slice->start) && fix(slice->stop) && fix(slice->step);
+  }
+  return true;
+}
+
 // False after a break: an argument that C code must not get.
 bool may_pass(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t flags) {
   PyObject* arg = call.args[i];
@@ -91,7 +123,7 @@ bool prepare(Capture& capture, const CallArgs& call, uint16_t flags, Prepared* o
   for (Py_ssize_t i = 0; i < total; ++i) {
     if (!may_pass(capture, call, i, flags)) return false;
     Ref seen = prepared_argument(capture, call, i, flags, looks_into);
-    if (!seen) return false;
+    if (!seen || (!(flags & kShallow) && !may_read(capture, seen.get(), describe(call.callable)))) return false;
     out->args.push_back(seen.get());
     out->hold.push_back(std::move(seen));
   }
@@ -99,6 +131,12 @@ bool prepare(Capture& capture, const CallArgs& call, uint16_t flags, Prepared* o
 }
 
 }  // namespace
+
+bool may_read(Capture& capture, PyObject* object, const std::string& what) {
+  if (fix_element(capture, object, 0)) return true;
+  break_here(capture, "unknown_callable", what + " on an object that holds values of a type that is not known");
+  return false;
+}
 
 // Methods that store their argument keep the outside object itself; all others read it.
 bool reads_argument(const CallArgs& call, Py_ssize_t index) {
@@ -158,7 +196,7 @@ Ref call_tensor_function(Capture& capture, const CallArgs& call) {
       return break_here(capture, "unknown_callable",
                         describe(call.callable) + " with an object of type " + Py_TYPE(call.args[i])->tp_name);
     Ref seen = for_c_code(capture, call.args[i]);
-    if (!seen) return seen;
+    if (!seen || !may_read(capture, seen.get(), describe(call.callable))) return Ref();
     if (holds_outside_container(capture, seen.get()))
       return break_here(capture, "nested_outside", describe(call.callable));
     prepared.args.push_back(seen.get());

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/once.h"
 #include "capture/attributes.h"
+#include "capture/c_calls.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/recipe_parts.h"
@@ -27,8 +28,8 @@ Ref look_into(Capture& capture, PyObject* element, bool moves) {
   const bool container = capture.is_outside(element) && container_kind(element) != Kind::None;
   if (container && moves) return break_here(capture, "nested_outside", "a C function");
   Ref seen = for_c_code(capture, element);
-  if (seen && holds_outside_container(capture, seen.get()))
-    return break_here(capture, "nested_outside", "a C function");
+  if (!seen || (!moves && !may_read(capture, seen.get(), "a C function"))) return Ref();
+  if (holds_outside_container(capture, seen.get())) return break_here(capture, "nested_outside", "a C function");
   return seen;
 }
 

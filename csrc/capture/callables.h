@@ -57,12 +57,12 @@ const CallableRow* find_constructor(PyTypeObject* type);
 // Calls with arguments as C code may see them, and maps the result back.
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags);
 
-// print, warnings, loggers: the call is replayed behind the region when nothing but constants is shown (a receiver from
-// outside may be first), so that the text is fixed now; else a break.
-Ref defer_call(Capture& capture, const CallArgs& call);
-// warnings.warn: as defer_call, told of the line that warns. A break where a filter makes errors of warnings.
+// print: the call is replayed behind the region when nothing but constants and tensors is shown, so that the text is
+// fixed now; else a break.
+Ref print_call(Capture& capture, const CallArgs& call);
+// warnings.warn: as print_call, told of the line that warns. A break where a filter makes errors of warnings.
 Ref warn_call(Capture& capture, const CallArgs& call);
-// Methods of loggers: as defer_call, and whatever is given when the level is off.
+// Methods of loggers: as print_call, told of the line that logs, and whatever is given when the level is off.
 Ref log_call(Capture& capture, const CallArgs& call);
 
 // Families of rows.
@@ -70,6 +70,7 @@ using Family = std::vector<CallableRow>;
 const Family& builtin_callables();
 const Family& module_callables();
 const Family& torch_callables();
+const Family& process_state_callables();
 const Family& constructor_rows();
 
 }  // namespace graphlift::capture

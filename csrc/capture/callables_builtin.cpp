@@ -8,6 +8,7 @@
 #include "capture/containers.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
+#include "cpython/imported.h"
 
 namespace graphlift::capture {
 
@@ -86,17 +87,15 @@ Ref rule_type_getattr(Capture& c, const CallArgs& call) {
   return arity(call, 2, 2) ? get_attr(c, call.args[0], call.args[1]) : wrong_call(call);
 }
 
-// A symbolic int is an int to the program.
+// A symbolic number is a number to the program.
 Ref rule_isinstance(Capture& c, const CallArgs& call) {
   if (!arity(call, 2, 2)) return wrong_call(call);
   Ref types = for_c_code(c, call.args[1]);
   if (!types) return Ref();
-  int result = PyObject_IsInstance(call.args[0], types.get());
-  if (result == 0 && torch_layer::is_sym_scalar(call.args[0])) {
-    const bool real = torch_layer::is_graph_float(call.args[0]);
-    Ref number = Ref::steal(real ? PyFloat_FromDouble(2) : PyLong_FromLong(2));
-    result = number ? PyObject_IsInstance(number.get(), types.get()) : -1;
-  }
+  Ref object = Ref::borrow(call.args[0]);
+  if (torch_layer::is_sym_scalar(object.get()))
+    object = Ref::steal(torch_layer::is_graph_float(object.get()) ? PyFloat_FromDouble(2) : PyLong_FromLong(2));
+  const int result = object ? PyObject_IsInstance(object.get(), types.get()) : -1;
   return result < 0 || c.pending ? Ref() : Ref::borrow(result ? Py_True : Py_False);
 }
 
@@ -243,23 +242,16 @@ Ref rule_dict_pop(Capture& c, const CallArgs& call) {
   return Ref();
 }
 
-// A function of graphlift.in_python; null without an error when it isn't there.
-PyObject* in_python(const char* name) {
-  cpython::HookScope nobody(nullptr);
-  Ref module = Ref::steal(PyImport_ImportModule("graphlift.in_python"));
-  return module ? PyObject_GetAttrString(module.get(), name) : nullptr;
-}
-
 // What copyreg says of a class: asked once per class, and kept in the class, in eager too.
 Ref slot_names(PyTypeObject* type) {
   cpython::HookScope nobody(nullptr);
-  Ref module = Ref::steal(PyImport_ImportModule("copyreg"));
-  return module ? Ref::steal(PyObject_CallMethod(module.get(), "_slotnames", "O", type)) : Ref();
+  Ref ask = cpython::imported("copyreg", "_slotnames");
+  return ask ? Ref::steal(PyObject_CallOneArg(ask.get(), reinterpret_cast<PyObject*>(type))) : Ref();
 }
 
 Ref rule_reduce_ex(Capture& c, const CallArgs& call) {
   static constinit Once<PyObject*> once;
-  PyObject* reduce_ex = once.get([] { return in_python("reduce_ex"); });
+  PyObject* reduce_ex = once.get([] { return cpython::imported("graphlift.in_python", "reduce_ex").release(); });
   PyObject* self = call.nargs > 0 ? call.args[0] : nullptr;
   const bool known = arity(call, 2, 2) && PyLong_CheckExact(call.args[1]) && PyLong_AsLong(call.args[1]) >= 2;
   PyTypeObject* base = self ? solid_base(Py_TYPE(self)) : nullptr;
@@ -339,7 +331,7 @@ const Family& builtin_callables() {
       {"builtins.globals", 0, rule_globals},
       {"types.FunctionType.__get__", 0, rule_function_get},
       {"builtins.__build_class__", 0, rule_build_class},
-      {"builtins.print", 0, defer_call},
+      {"builtins.print", 0, print_call},
       {"builtins.repr", 0, rule_text},
       {"builtins.ascii", 0, rule_text},
       {"builtins.format", 0, rule_text},

@@ -6,6 +6,7 @@
 #include "capture/calls.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
+#include "cpython/imported.h"
 
 namespace graphlift::capture {
 
@@ -85,14 +86,10 @@ Ref rule_end_checkpoint(Capture& c, const CallArgs&) {
 
 // A Python function of graphlift's is captured in place of this one.
 Ref rule_substitute(Capture& c, const CallArgs& call_args) {
-  Ref substitute;
-  {
-    cpython::HookScope nobody(nullptr);
-    Ref module = Ref::steal(PyImport_ImportModule("graphlift.substitutes"));
-    Ref table = module ? Ref::steal(PyObject_GetAttrString(module.get(), "TABLE")) : Ref();
-    substitute = Ref::borrow(table ? PyDict_GetItemString(table.get(), describe(call_args.callable).c_str()) : nullptr);
-    if (!substitute) return PyErr_Occurred() ? Ref() : break_here(c, "unknown_callable", describe(call_args.callable));
-  }
+  Ref table = cpython::imported("graphlift.substitutes", "TABLE");
+  Ref substitute =
+      Ref::borrow(table ? PyDict_GetItemString(table.get(), describe(call_args.callable).c_str()) : nullptr);
+  if (!substitute) return PyErr_Occurred() ? Ref() : break_here(c, "unknown_callable", describe(call_args.callable));
   return call(c, substitute.get(), call_args.args, call_args.nargs, call_args.kwnames);
 }
 
@@ -167,10 +164,8 @@ const Family& module_callables() {
         {"_abc._abc_init", kShallow, nullptr},
         {"_abc.get_cache_token", 0, nullptr},
         {"_contextvars.ContextVar.get", 0, rule_context_get},
-        {"sys.getrecursionlimit", 0, nullptr},
         {"sys.exc_info", 0, nullptr},
         {"sys.intern", 0, nullptr},
-        {"sys.getsizeof", kShallow, nullptr},
         {"sys.is_finalizing", 0, nullptr},
         {"sys._getframe", 0, nullptr},
         {"_sre.compile", 0, nullptr},
@@ -189,10 +184,8 @@ const Family& module_callables() {
         {"builtins.int.from_bytes", 0, nullptr},
         {"builtins.float.fromhex", 0, nullptr},
         {"builtins.bytes.fromhex", 0, nullptr},
-        {"gc.isenabled", 0, nullptr},
-        {"_thread.get_ident", 0, nullptr},
     };
-    for (const char* method : {"debug", "info", "warning", "warn", "error", "critical", "log"})
+    for (const char* method : {"debug", "info", "warning", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, log_call});
     all.push_back({"warnings.warn", 0, warn_call});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});

@@ -6,6 +6,7 @@
 #include "capture/dynamo_calls.h"
 #include "capture/gradients.h"
 #include "cpython/hook.h"
+#include "cpython/imported.h"
 #include "torch/ambient_state.h"
 
 namespace graphlift::capture {
@@ -34,9 +35,7 @@ Ref rule_ambient(Capture& c, const CallArgs& call) {
 // The object keeps what was on before in itself; behind the region its setter's plain form stands for it.
 Ref rule_function_switch(Capture& c, const CallArgs& call) {
   Ref result = plain_call(call);
-  cpython::HookScope nobody(nullptr);
-  Ref replayed = result ? Ref::steal(PyImport_ImportModule("graphlift.replayed")) : Ref();
-  Ref setter = replayed ? Ref::steal(PyObject_GetAttrString(replayed.get(), "set_torch_function_state")) : Ref();
+  Ref setter = result ? cpython::imported("graphlift.replayed", "set_torch_function_state") : Ref();
   if (!setter) return setter;
   std::vector<Ref> args;
   args.push_back(Ref::steal(PyUnicode_FromString(torch_layer::AmbientState::function_state())));
@@ -85,9 +84,7 @@ Ref rule_parameter(Capture& c, const CallArgs& call) {
 Ref rule_mark_begins(Capture& c, const CallArgs& call) {
   if (call.nargs != 1 || c.is_outside(call.args[0])) return break_here(c, "unknown_callable", describe(call.callable));
   cpython::HookScope nobody(nullptr);
-  Ref ops = Ref::steal(PyImport_ImportModule("torch._ops"));
-  Ref all = ops ? Ref::steal(PyObject_GetAttrString(ops.get(), "ops")) : Ref();
-  Ref profiler = all ? Ref::steal(PyObject_GetAttrString(all.get(), "profiler")) : Ref();
+  Ref profiler = cpython::imported("torch._ops", "ops.profiler");
   Ref name = profiler ? Ref::steal(PyObject_GetAttrString(call.args[0], "name")) : Ref();
   Ref record =
       name ? Ref::steal(PyObject_CallMethod(profiler.get(), "_record_function_enter_new", "O", name.get())) : Ref();
@@ -177,7 +174,6 @@ const Family& torch_callables() {
       {"torch._C._autograd._saved_tensors_hooks_is_enabled", 0, nullptr},
       {"torch._C._get_privateuse1_backend_name", 0, nullptr},
       {"torch._C._has_cuda", 0, nullptr},
-      {"torch._C.get_num_threads", 0, nullptr},
       {"torch._C._is_view_replay_enabled", 0, nullptr},
       {"torch._C._VariableFunctions.result_type", kSymbolic, nullptr},
       {"torch._C._VariableFunctions.can_cast", 0, nullptr},

@@ -7,7 +7,9 @@
 #include "capture/c_calls.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/deferred.h"
 #include "cpython/hook.h"
+#include "cpython/imported.h"
 #include "cpython/lru_cache.h"
 #include "cpython/raw_dict.h"
 
@@ -21,10 +23,7 @@ namespace {
 
 bool is_partial(PyObject* object) {
   static constinit Once<PyObject*> once;
-  PyObject* type = once.get([] {
-    Ref module = Ref::steal(PyImport_ImportModule("functools"));
-    return module ? PyObject_GetAttrString(module.get(), "partial") : nullptr;
-  });
+  PyObject* type = once.get([] { return cpython::imported("functools", "partial").release(); });
   return type && Py_IS_TYPE(object, reinterpret_cast<PyTypeObject*>(type));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/once.h"
 #include "capture/containers.h"
+#include "cpython/imported.h"
 
 namespace graphlift::capture {
 
@@ -38,8 +39,7 @@ bool is_value_constant(PyObject* object) {
 namespace {
 
 PyTypeObject* imported_type(const char* module_name, const char* name) {
-  Ref module = Ref::steal(PyImport_ImportModule(module_name));
-  Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), name)) : Ref();
+  Ref found = cpython::imported(module_name, name);
   if (!found) PyErr_Clear();
   return reinterpret_cast<PyTypeObject*>(found.release());
 }

@@ -1,18 +1,20 @@
 // Owns: calls that show something to people: replayed in program order behind the region.
 // Must not: defer a call whose result the program uses, or whose text depends on an object that may change.
+#include "capture/deferred.h"
+
 #include <algorithm>
 #include <optional>
 
-#include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "cpython/hook.h"
+#include "cpython/imported.h"
 
 namespace graphlift::capture {
 
-namespace {
-
 bool is_fixed(PyObject* object) { return is_value_constant(object) || is_identity_constant(object); }
+
+namespace {
 
 // Containers of fixed objects, whose text is that of now.
 bool is_fixed_container(PyObject* object) {
@@ -31,7 +33,8 @@ bool is_fixed_container(PyObject* object) {
 
 bool is_print(PyObject* callable) { return callable == PyDict_GetItemString(PyEval_GetBuiltins(), "print"); }
 
-// What the deferred call is given in place of an argument. Null with a break.
+}  // namespace
+
 Ref shown(Capture& capture, const CallArgs& call, Py_ssize_t index) {
   PyObject* arg = call.args[index];
   if (is_fixed(arg) || torch_layer::is_torch_size(arg) || torch_layer::is_sym_scalar(arg)) return Ref::borrow(arg);
@@ -45,53 +48,53 @@ Ref shown(Capture& capture, const CallArgs& call, Py_ssize_t index) {
   return break_here(capture, "unknown_callable", describe(call.callable));
 }
 
+namespace {
+
 // The callable with its keyword arguments bound.
 Ref with_keywords(const CallArgs& call) {
   if (!call.kwnames || PyTuple_GET_SIZE(call.kwnames) == 0) return Ref::borrow(call.callable);
-  Ref functools = Ref::steal(PyImport_ImportModule("functools"));
-  Ref partial = functools ? Ref::steal(PyObject_GetAttrString(functools.get(), "partial")) : Ref();
+  Ref partial = cpython::imported("functools", "partial");
   if (!partial) return partial;
   std::vector<PyObject*> args{call.callable};
   args.insert(args.end(), call.args + call.nargs, call.args + call.nargs + PyTuple_GET_SIZE(call.kwnames));
   return Ref::steal(PyObject_Vectorcall(partial.get(), args.data(), 1, call.kwnames));
 }
 
-// Whether a logger of logging's own classes shows a record of the method's level; -1: not known. Asking fills the
-// logger's cache, as the program's own call does.
-int is_shown(const CallArgs& call) {
-  struct Level {
-    const char* method;
-    int level;
-  };
-  static constexpr Level kLevels[] = {{"debug", 10}, {"info", 20},  {"warning", 30},
-                                      {"warn", 30},  {"error", 40}, {"critical", 50}};
-  PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), "logging");
-  if (!module || call.nargs == 0) return -1;
-  Ref plain = Ref::steal(PyObject_GetAttrString(module, "Logger"));
-  Ref root = Ref::steal(PyObject_GetAttrString(module, "RootLogger"));
-  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(call.args[0]));
-  Ref name = Ref::steal(PyObject_GetAttrString(call.callable, "__name__"));
-  if (!plain || !root || !name || (type != plain.get() && type != root.get())) {
-    PyErr_Clear();
-    return -1;
+// The text goes to an object of the same type as while capturing.
+class StdoutTypeIs final : public guards::LeafCheck {
+ public:
+  StdoutTypeIs() : type_(Ref::borrow(reinterpret_cast<PyObject*>(now()))) {}
+  bool check(PyObject*, int64_t*) const override { return reinterpret_cast<PyObject*>(now()) == type_.get(); }
+  std::string text(const std::string&) const override {
+    return std::string("type(sys.stdout) is ") + name(type_.get());
   }
-  cpython::HookScope nobody(nullptr);
-  for (const Level& row : kLevels) {
-    if (PyUnicode_CompareWithASCIIString(name.get(), row.method) != 0) continue;
-    Ref shown = Ref::steal(PyObject_CallMethod(call.args[0], "isEnabledFor", "i", row.level));
-    if (!shown) PyErr_Clear();
-    return shown ? PyObject_IsTrue(shown.get()) : -1;
+  std::string explain(PyObject*) const override { return std::string("sys.stdout is a ") + now()->tp_name; }
+  static PyTypeObject* now() {
+    PyObject* out = PySys_GetObject("stdout");
+    return Py_TYPE(out ? out : Py_None);
   }
-  return -1;
+
+ private:
+  static const char* name(PyObject* type) { return reinterpret_cast<PyTypeObject*>(type)->tp_name; }
+  Ref type_;
+};
+
+// Whether the object that prints write to is of Python's own, so that the program can't tell when it was written to
+// without leaving the region.
+bool prints_plainly(Capture& capture) {
+  PyTypeObject* type = StdoutTypeIs::now();
+  Ref name = Ref::steal(PyUnicode_InternFromString("write"));
+  PyObject* write = name ? _PyType_Lookup(type, name.get()) : nullptr;
+  if (write && PyFunction_Check(write) && !torch_layer::is_trusted_function(write)) return false;
+  capture.guards.add_global(std::make_unique<StdoutTypeIs>());
+  return true;
 }
 
 }  // namespace
 
-// A record that nobody sees: the logger's own code finds that out, with what it reads guarded.
-Ref log_call(Capture& capture, const CallArgs& call) {
-  if (is_shown(call) != 0) return defer_call(capture, call);
-  if (know_function(capture, call.callable) < 0) return Ref();
-  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+Ref print_call(Capture& capture, const CallArgs& call) {
+  if (!prints_plainly(capture)) return break_here(capture, "unknown_callable", describe(call.callable));
+  return defer_call(capture, call);
 }
 
 Ref defer_call(Capture& capture, const CallArgs& call) {
@@ -141,18 +144,34 @@ std::optional<Warning> parse_warning(const CallArgs& call) {
   return out.level < 1 ? std::nullopt : std::optional(out);
 }
 
-bool some_warning_is_an_error() {
-  Ref module = Ref::steal(PyImport_ImportModule("warnings"));
-  Ref filters = module ? Ref::steal(PyObject_GetAttrString(module.get(), "filters")) : Ref();
-  bool found = !filters || !PyList_Check(filters.get());
-  for (Py_ssize_t i = 0; !found && i < PyList_GET_SIZE(filters.get()); ++i) {
-    PyObject* filter = PyList_GET_ITEM(filters.get(), i);
-    PyObject* action = PyTuple_Check(filter) && PyTuple_GET_SIZE(filter) > 0 ? PyTuple_GET_ITEM(filter, 0) : nullptr;
-    found = !action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0;
+// No filter makes errors of warnings, and what shows them is Python's own or stays what it is.
+class WarningsAreShown final : public guards::LeafCheck {
+ public:
+  explicit WarningsAreShown(PyObject* module)
+      : dict_(Ref::borrow(PyModule_GetDict(module))), show_(Ref::borrow(item("showwarning"))) {}
+  bool holds_now() const {
+    const bool own = show_ && (!PyFunction_Check(show_.get()) || torch_layer::is_trusted_function(show_.get()));
+    return own && check(nullptr, nullptr);
   }
-  PyErr_Clear();
-  return found;
-}
+  bool check(PyObject*, int64_t*) const override {
+    PyObject* filters = item("filters");
+    if (!filters || !PyList_Check(filters) || item("showwarning") != show_.get()) return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(filters); ++i) {
+      PyObject* row = PyList_GET_ITEM(filters, i);
+      PyObject* action = PyTuple_Check(row) && PyTuple_GET_SIZE(row) > 0 ? PyTuple_GET_ITEM(row, 0) : nullptr;
+      if (!action || !PyUnicode_Check(action) || PyUnicode_CompareWithASCIIString(action, "error") == 0) return false;
+    }
+    return true;
+  }
+  std::string text(const std::string&) const override { return "warnings are shown"; }
+  std::string explain(PyObject*) const override {
+    return "a filter makes errors of warnings, or warnings.showwarning is another";
+  }
+
+ private:
+  PyObject* item(const char* name) const { return PyDict_GetItemString(dict_.get(), name); }
+  Ref dict_, show_;
+};
 
 // The name of the module in whose namespace the frame runs. Null: none in sys.modules.
 PyObject* module_of(const cpython::Frame& frame) {
@@ -171,9 +190,12 @@ Ref warn_call(Capture& capture, const CallArgs& call) {
   const bool inside = warning && warning->level <= depth;
   const cpython::Frame* frame = inside ? &capture.frames[static_cast<size_t>(depth - warning->level)] : nullptr;
   PyObject* module = frame ? module_of(*frame) : nullptr;
-  if (!module || some_warning_is_an_error()) return break_here(capture, "unknown_callable", describe(call.callable));
-  Ref replayed = Ref::steal(PyImport_ImportModule("graphlift.replayed"));
-  Ref warn = replayed ? Ref::steal(PyObject_GetAttrString(replayed.get(), "warn")) : Ref();
+  Ref warnings = cpython::imported("warnings", "");
+  if (!warnings) return warnings;
+  auto check = std::make_unique<WarningsAreShown>(warnings.get());
+  if (!module || !check->holds_now()) return break_here(capture, "unknown_callable", describe(call.callable));
+  capture.guards.add_global(std::move(check));
+  Ref warn = cpython::imported("graphlift.replayed", "warn");
   Ref line = Ref::steal(PyLong_FromLong(frame->line_of(frame->executing())));
   if (!warn || !line) return Ref();
   std::vector<Ref> args;

@@ -3,6 +3,9 @@
 
 #include <string_view>
 
+#include "capture/attributes.h"
+#include "capture/calls.h"
+
 namespace graphlift::capture {
 
 namespace {
@@ -20,13 +23,27 @@ bool is_within(std::string_view module, std::string_view package) {
 
 }  // namespace
 
-Ref hidden_from_dynamo(PyObject* function) {
+bool hides_from_dynamo(PyObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  if (PyUnicode_CompareWithASCIIString(code->co_qualname, "_disable_dynamo.<locals>.inner") != 0) return Ref();
-  if (module_of(PyFunction_GET_GLOBALS(function)) != "torch._compile") return Ref();
-  PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
-  PyObject* wrapped = dict ? PyDict_GetItemString(dict, "__wrapped__") : nullptr;
-  return wrapped && PyFunction_Check(wrapped) ? Ref::borrow(wrapped) : Ref();
+  return PyUnicode_CompareWithASCIIString(code->co_qualname, "_disable_dynamo.<locals>.inner") == 0 &&
+         module_of(PyFunction_GET_GLOBALS(function)) == "torch._compile";
+}
+
+Ref hidden_from_dynamo(Capture& capture, PyObject* function) {
+  if (know_function(capture, function) < 0) return Ref();
+  Ref names = Ref::steal(PyCode_GetFreevars(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))));
+  Ref name = Ref::steal(PyUnicode_FromString("fn"));
+  const Py_ssize_t at = names && name ? PySequence_Index(names.get(), name.get()) : -1;
+  if (at < 0) return Ref();
+  PyObject* cell = PyTuple_GET_ITEM(PyFunction_GET_CLOSURE(function), at);
+  PyObject* hidden = PyCell_GET(cell);
+  Outside* outside = capture.objects.find(cell);
+  if (!hidden || !outside) return break_here(capture, "unknown_callable", describe(function));
+  return capture.admit(hidden, capture.origins().child(outside->origin, guards::OriginKind::Cell));
+}
+
+bool in_torch(const Capture& capture) {
+  return !capture.frames.empty() && is_within(module_of(capture.frames.back().globals()), "torch");
 }
 
 bool in_optimizer(const Capture& capture) {

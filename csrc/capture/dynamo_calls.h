@@ -6,8 +6,12 @@
 
 namespace graphlift::capture {
 
-// The function behind torch._compile's decorator, which only keeps it from torch._dynamo; null: another function.
-Ref hidden_from_dynamo(PyObject* function);
+// Whether a function is what torch._compile's decorator makes, which only keeps another one from torch._dynamo.
+bool hides_from_dynamo(PyObject* function);
+// That other one, found through the decorator's closure and guarded there. Null: error or break.
+Ref hidden_from_dynamo(Capture& capture, PyObject* function);
+// The innermost frame is code of torch.
+bool in_torch(const Capture& capture);
 // The innermost frame is code of torch.optim.
 bool in_optimizer(const Capture& capture);
 // torch.compiler.is_compiling(): optimizers must compute as they do in eager, with Python's own numbers.

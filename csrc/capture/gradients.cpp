@@ -5,6 +5,7 @@
 
 #include "base/once.h"
 #include "capture/calls.h"
+#include "cpython/imported.h"
 
 namespace graphlift::capture {
 
@@ -77,12 +78,8 @@ bool accumulates(const CallArgs& call) {
 
 PyObject* engine_method() {
   static constinit Once<PyObject*> once;
-  return once.get([] {
-    Ref module = Ref::steal(PyImport_ImportModule("torch.autograd.variable"));
-    Ref variable = module ? Ref::steal(PyObject_GetAttrString(module.get(), "Variable")) : Ref();
-    Ref engine = variable ? Ref::steal(PyObject_GetAttrString(variable.get(), "_execution_engine")) : Ref();
-    return engine ? PyObject_GetAttrString(engine.get(), "run_backward") : nullptr;
-  });
+  return once.get(
+      [] { return cpython::imported("torch.autograd.variable", "Variable._execution_engine.run_backward").release(); });
 }
 
 }  // namespace

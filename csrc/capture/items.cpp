@@ -21,6 +21,13 @@ Ref python_special(Capture& capture, PyObject* object, const char* name) {
   return method;
 }
 
+// A dict of the program's own compares keys by hash, which may go by identity; one from outside guards its keys.
+bool may_be_key(Capture& capture, PyObject* container, PyObject* key) {
+  if (PyDict_Check(container) && (capture.is_outside(container) || Py_TYPE(key)->tp_hash == PyBaseObject_Type.tp_hash))
+    return true;
+  return may_read(capture, key, "an index");
+}
+
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
 // Index of a plain int key into a list or tuple without a shadow; false: another kind of access.
@@ -63,7 +70,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
   if (PyErr_Occurred()) return Ref();
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
-  if (!plain_key) return plain_key;
+  if (!plain_key || !may_be_key(capture, object, plain_key.get())) return Ref();
   if (!outside) {
     if (capture.is_outside(key) && holds_outside_container(capture, plain_key.get()))
       return break_here(capture, "nested_outside", "an index");
@@ -102,7 +109,8 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   if (PyErr_Occurred()) return -1;
   const bool tensor = torch_layer::is_stand_in(object);
   Ref plain_key = tensor ? for_c_code(capture, key) : for_plain_c_code(capture, key);
-  if (!plain_key) return -1;
+  if (!plain_key || !may_be_key(capture, object, plain_key.get())) return -1;
+  if (tensor && value && !may_read(capture, value, "an assignment to elements")) return -1;
   Outside* outside = capture.objects.find(object);
   if (!outside) {
     if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
@@ -153,7 +161,7 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
   const Kind kind = container_kind(container);
   tell_apart(capture, item);
   Ref plain = capture.concrete(item);
-  if (!plain) return -1;
+  if (!plain || !may_be_key(capture, container, plain.get())) return -1;
   if (outside && (kind == Kind::Dict || kind == Kind::OrderedDict)) {
     if (outside->shadow) return PySequence_Contains(outside->shadow.get(), plain.get());
     Ref value = dict_get(capture, container, plain.get());

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/once.h"
 #include "capture/recipe_parts.h"
+#include "cpython/imported.h"
 #include "cpython/instance.h"
 
 namespace graphlift::capture {
@@ -42,8 +43,7 @@ PyTypeObject* c_base(PyTypeObject* type) {
 PyTypeObject* deque_type() {
   static constinit Once<PyTypeObject*> once;
   PyTypeObject* type = once.get([] {
-    Ref module = Ref::steal(PyImport_ImportModule("_collections"));
-    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "deque")) : Ref();
+    Ref found = cpython::imported("_collections", "deque");
     GL_CHECK(found, "no collections.deque");
     return reinterpret_cast<PyTypeObject*>(found.release());
   });

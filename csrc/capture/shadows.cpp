@@ -2,6 +2,7 @@
 // Must not: change the outside container.
 #include "base/once.h"
 #include "capture/containers.h"
+#include "capture/recipe_parts.h"
 
 namespace graphlift::capture {
 
@@ -10,17 +11,6 @@ using guards::OriginId;
 using guards::OriginKind;
 
 namespace {
-
-PyTypeObject* deque_type() {
-  static constinit Once<PyTypeObject*> once;
-  PyTypeObject* type = once.get([] {
-    Ref module = Ref::steal(PyImport_ImportModule("collections"));
-    Ref found = module ? Ref::steal(PyObject_GetAttrString(module.get(), "deque")) : Ref();
-    PyErr_Clear();
-    return reinterpret_cast<PyTypeObject*>(found.release());
-  });
-  return type;
-}
 
 bool derives(PyObject* object, PyTypeObject* type) { return type && PyObject_TypeCheck(object, type); }
 

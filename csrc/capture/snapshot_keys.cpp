@@ -5,6 +5,7 @@
 #include "base/once.h"
 #include "capture/recipe_parts.h"
 #include "capture/snapshot_builder.h"
+#include "cpython/imported.h"
 #include "cpython/raw_dict.h"
 
 namespace graphlift::capture {
@@ -18,11 +19,8 @@ struct EnumParts {
 const EnumParts& enum_parts() {
   static constinit Once<EnumParts> once;
   const EnumParts& parts = once.get([] {
-    Ref module = Ref::steal(PyImport_ImportModule("enum"));
-    Ref metaclass = module ? Ref::steal(PyObject_GetAttrString(module.get(), "EnumType")) : Ref();
-    Ref base = metaclass ? Ref::steal(PyObject_GetAttrString(module.get(), "Enum")) : Ref();
-    Ref hash = base ? Ref::steal(PyObject_GetAttrString(base.get(), "__hash__")) : Ref();
-    GL_CHECK(hash, "the enum module has changed");
+    Ref metaclass = cpython::imported("enum", "EnumType"), hash = cpython::imported("enum", "Enum.__hash__");
+    GL_CHECK(metaclass && hash, "the enum module has changed");
     return EnumParts{metaclass.release(), hash.release()};
   });
   return parts;

@@ -1,6 +1,7 @@
 // Owns: see objects.h.
 #include "torch/objects.h"
 
+#include <ATen/Parallel.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -128,6 +129,8 @@ class MemoryCheck final : public guards::LeafCheck {
 };
 
 }  // namespace
+
+int64_t thread_count() { return at::get_num_threads(); }
 
 std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol) { return std::make_unique<MemoryCheck>(symbol); }
 

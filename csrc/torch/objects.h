@@ -40,6 +40,8 @@ Ref specialize(PyObject* symbolic);
 std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol);
 int64_t memory_of(PyObject* tensor);
 
+int64_t thread_count();  // torch.get_num_threads()
+
 // mark_dynamic / mark_static as the user set them on a tensor.
 struct Marks {
   std::vector<int> dynamic, fixed;

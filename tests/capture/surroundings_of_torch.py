@@ -1,8 +1,10 @@
 """Programs with tensors, modules and torch's state around them, and what changes those between calls."""
 
 import dataclasses
+import gc
 import logging
 import operator
+import sys
 
 import numpy as np
 import torch
@@ -24,7 +26,7 @@ def npsc():
 @case
 def tens():
     t = torch.ones(2)
-    return (lambda x: x + t), (lambda i: t.filrow(i))
+    return (lambda x: x + t), (lambda i: t.fill_(i))
 
 
 @case
@@ -68,7 +70,7 @@ def tgrad():
 def tview():
     b = torch.zeros(4)
     v = b[:2]
-    return (lambda x: x + v), (lambda i: b.filrow(i))
+    return (lambda x: x + v), (lambda i: b.fill_(i))
 
 
 @case
@@ -130,7 +132,7 @@ def mcfg():
 @case
 def mbuf():
     m = torch.nn.BatchNorm1d(2).eval()
-    return (lambda x: m(x.view(1, 2))), (lambda i: m.running_mean.filrow(i))
+    return (lambda x: m(x.view(1, 2))), (lambda i: m.running_mean.fill_(i))
 
 
 @case
@@ -233,3 +235,29 @@ def dclass():
 def tupt():
     h = [(1, torch.ones(2))]
     return (lambda x: x + h[0][0] * h[0][1]), (lambda i: h.__setitem__(0, (i, torch.ones(2) * i)))
+
+
+@case
+def hidden():
+    """A function that torch hides from its compiler, swapped behind the decorator."""
+    functions = [lambda x: x + 1, lambda x: x + 2, lambda x: x + 3]
+    decorated = torch._compile._disable_dynamo(functions[0])
+    cell = decorated.__closure__[decorated.__code__.co_freevars.index("fn")]
+    return (lambda x: decorated(x)), (lambda i: setattr(cell, "cell_contents", functions[i % 3]))
+
+
+@case
+def threads():
+    now = torch.get_num_threads()
+    return (lambda x: x + torch.get_num_threads()), (lambda i: torch.set_num_threads(1 if i % 2 else now))
+
+
+@case
+def recursion_limit():
+    now = sys.getrecursionlimit()
+    return (lambda x: x + sys.getrecursionlimit()), (lambda i: sys.setrecursionlimit(now + i % 2))
+
+
+@case
+def collector():
+    return (lambda x: x + gc.isenabled()), (lambda i: gc.disable() if i % 2 else gc.enable())

@@ -1,5 +1,8 @@
 """Programs whose surroundings change between calls: each change is seen at the next call."""
 
+import gc
+import sys
+
 import pytest
 import surroundings
 import surroundings_of_torch  # noqa: F401  (fills the table)
@@ -10,7 +13,13 @@ import graphlift
 CASES = surroundings.CASES
 
 
+THREADS, RECURSION_LIMIT = torch.get_num_threads(), sys.getrecursionlimit()
+
+
 def restore():
+    torch.set_num_threads(THREADS)
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    gc.enable()
     torch.set_default_dtype(torch.float32)
     torch.set_grad_enabled(True)
     surroundings.restore()

@@ -7,8 +7,10 @@
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/graph_recorder.h"
 #include "backends/cuda/kernel_call.h"
 #include "backends/cuda/nvrtc.h"
+#include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
 #include "base/log.h"
 
@@ -44,8 +46,7 @@ class Cuda final : public backend::Backend {
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                   const backend::Options& how) const override {
-    if (how.mode != "default")
-      log(Artifact::PerfHints, [&] { return "mode \"" + how.mode + "\" does on a GPU what \"default\" does, so far"; });
+    if (how.mode.starts_with("max-autotune")) log(Artifact::PerfHints, "nothing is measured on a GPU, so far");
     const codegen::FusedGraph parts = fused(graph, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) {
@@ -70,14 +71,29 @@ class Cuda final : public backend::Backend {
       ++backend::counters().kernels;
       return make_kernel_call(node, kernels[codegen::index_of(node)]);
     };
-    return std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
+    auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
+    if (how.mode != "reduce-overhead" && how.mode != "max-autotune") return program;
+    if (leaves_gpu(graph)) {
+      log(Artifact::PerfHints, "a graph is launched call by call, not as a CUDA graph: it has tensors of the CPU");
+      return program;
+    }
+    const c10::Device place(static_cast<c10::DeviceType>(device_type_), static_cast<c10::DeviceIndex>(device));
+    return make_replayed(std::move(program), graph, place.type(), make_graph_recorder(place));
   }
 
+  bool chooses_layouts() const override { return true; }
   std::string fingerprint() const override { return name_; }
 
  private:
   static bool is_kernel(const ir::Node& node) {
     return node.kind == ir::NodeKind::Call && node.op == codegen::kernel_op();
+  }
+
+  bool leaves_gpu(const ir::Graph& graph) const {
+    for (const ir::Node& node : graph.nodes())
+      for (const auto& type : node.outputs)
+        if (type && type->device.type != device_type_) return true;
+    return false;
   }
 
   // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there are no kernels.

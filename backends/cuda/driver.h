@@ -20,6 +20,8 @@ namespace graphlift::cuda {
   FUNCTION(cuLibraryGetKernel, (void**, void*, const char*))                                                     \
   FUNCTION(cuLaunchKernel,                                                                                       \
            (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)) \
+  FUNCTION(cuStreamIsCapturing, (void*, int*))                                                                   \
+  FUNCTION(cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void*))                                            \
   FUNCTION(cuGetErrorString, (int, const char**))
 
 struct Driver {

@@ -40,6 +40,8 @@ class Backend {
   // `constants`: the tensors of "graphlift::constant" nodes by index; the result keeps those it needs.
   virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                  const Options& options) const = 0;
+  // Values inside of a graph may lie otherwise than eager's.
+  virtual bool chooses_layouts() const { return false; }
   virtual std::string fingerprint() const = 0;  // part of every cache key
 };
 
@@ -48,6 +50,7 @@ struct Counters {
   std::atomic<uint64_t> kernels = 0;    // fused kernels in compiled graphs
   std::atomic<uint64_t> natives = 0;    // calls that backends took themselves (contractions)
   std::atomic<uint64_t> externals = 0;  // calls that stay torch's
+  std::atomic<uint64_t> replays = 0;    // runs of a graph from a recording of its launches
 };
 Counters& counters();
 

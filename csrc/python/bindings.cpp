@@ -61,6 +61,7 @@ py::dict all_counters() {
   result["kernels"] = made.kernels.load();
   result["natives"] = made.natives.load();
   result["externals"] = made.externals.load();
+  result["replays"] = made.replays.load();
   py::dict breaks;
   for (const auto& [sentence, count] : engine::break_counts()) breaks[py::str(sentence)] = count;
   result["graph_break"] = breaks;

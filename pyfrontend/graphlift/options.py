@@ -8,9 +8,9 @@ from . import _C
 # What a mode asks for and a backend can't do, `perf_hints` says.
 MODES = {
     "default": "balanced",
-    "reduce-overhead": "as default: calls run no Python, and CUDA graphs are not built yet",
-    "max-autotune": "on CPU, implementations of products are measured while compiling and remembered on disk",
-    "max-autotune-no-cudagraphs": "as max-autotune",
+    "reduce-overhead": "least work on the host: on a GPU, launches are recorded as CUDA graphs and replayed",
+    "max-autotune": "as reduce-overhead; on CPU, products are measured while compiling, and what won is kept on disk",
+    "max-autotune-no-cudagraphs": "as max-autotune, without CUDA graphs",
 }
 
 # Other names of a backend, as torch.compile's users know them.

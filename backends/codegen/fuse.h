@@ -43,16 +43,25 @@ struct NativeOperation {
 // As the graph has it, every tensor on its own.
 NativeOperation describe(const Chain& chain);
 
+// `graphlift::check_places(index, [tensor])` raises the error of an operator where the tensor, which lies in its memory as
+// `type` says, holds places out of range.
+struct CheckOperation {
+  PlaceCheck what;
+  ir::TensorType type;
+};
+
 struct FusedGraph {
   std::unique_ptr<ir::Graph> graph;
   std::vector<Kernel> kernels;  // buffers: the call's inputs, then its outputs
   std::vector<NativeOperation> natives;
+  std::vector<CheckOperation> checks;
 };
 
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options);
 
 const ir::Op& kernel_op();
 const ir::Op& native_op();
-size_t index_of(const ir::Node& call);  // of a kernel or native call: in `kernels` or `natives`
+const ir::Op& check_op();
+size_t index_of(const ir::Node& call);  // of a kernel, native call or check: in its list
 
 }  // namespace graphlift::codegen

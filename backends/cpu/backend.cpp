@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "backends/codegen/fuse.h"
+#include "backends/cpu/check_call.h"
 #include "backends/cpu/contraction.h"
 #include "backends/cpu/contraction_call.h"
 #include "backends/cpu/convolution_call.h"
@@ -62,6 +63,7 @@ class Cpu final : public backend::Backend {
       log(Artifact::PerfHints, "mode \"reduce-overhead\" does on CPU what \"default\" does: calls run no Python there");
     codegen::FuseOptions options;
     options.lower.device_type = 0;
+    options.lower.gathers = true;
     options.lower.round_each_call = how.emulate_precision_casts;
     options.takes = can_take;
     options.finishes = finish;
@@ -75,6 +77,7 @@ class Cpu final : public backend::Backend {
         ++backend::counters().kernels;
         return make_kernel_call(node, compile_kernel(fused.kernels[codegen::index_of(node)]));
       }
+      if (node.op == codegen::check_op()) return make_check_call(fused.checks[codegen::index_of(node)]);
       if (node.op == codegen::native_op()) {
         ++backend::counters().natives;
         if (progress) progress->step();

@@ -24,6 +24,7 @@ class KernelEmitter {
       : kernel_(kernel), schedule_(schedule), code_(target) {
     result_.name = std::move(name);
     index_.resize(kernel.axes.size());
+    axes_ = codegen::find_axes(kernel);
   }
 
   KernelCode run() {
@@ -314,8 +315,11 @@ class KernelEmitter {
   // --- one node ------------------------------------------------------------------------------------------------------
   Reg compute(const ScalarNode& node, int lanes, const Reg* mask, const std::function<Reg(int)>& value) {
     switch (node.kind) {
-      case Kind::Load:
-        return read(node, lanes, mask);
+      case Kind::Load: {
+        std::vector<Reg> places;
+        for (const int arg : node.args) places.push_back(value(arg));
+        return read(node, places, lanes, mask);
+      }
       case Kind::Number:
         if (ir::is_floating(node.type)) return code_.real(node.real, node.type, lanes);
         if (node.integer.is_constant()) return code_.integer(node.integer.constant(), node.type, lanes);
@@ -355,15 +359,29 @@ class KernelEmitter {
 
   std::string base(int buffer) const { return "%b" + std::to_string(buffer); }
 
-  Reg read(const ScalarNode& node, int lanes, const Reg* mask) {
+  bool varies_by_lane(int node) const {
+    return schedule_.vector_axis >= 0 && (axes_[static_cast<size_t>(node)] >> schedule_.vector_axis & 1);
+  }
+
+  // `given`: the values of the node's operands, places from data.
+  Reg read(const ScalarNode& node, const std::vector<Reg>& given, int lanes, const Reg* mask) {
     const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
     const ir::Sym stride = lane_stride(node.index);
-    if (lanes == 1 || stride.same(0))
-      return code_.splat(code_.load(code_.element(base(node.buffer), dtype, place(node.index)), dtype, 1, nullptr),
-                         lanes);
-    if (stride.same(1))
-      return code_.load(code_.element(base(node.buffer), dtype, place(node.index)), dtype, lanes, mask);
-    return code_.gather(base(node.buffer), places(node.index, lanes), dtype, mask);
+    const bool far = std::any_of(node.args.begin(), node.args.end(), [&](int arg) { return varies_by_lane(arg); });
+    if (lanes > 1 && (far || !(stride.same(0) || stride.same(1)))) {
+      Reg sum = places(node.index, lanes);
+      for (size_t i = 0; i < given.size(); ++i) {
+        const Reg step = code_.splat(symbolic(node.steps[i]), lanes);
+        sum = code_.binary("add nsw", sum, code_.binary("mul nsw", code_.splat(given[i], lanes), step));
+      }
+      return code_.gather(base(node.buffer), sum, dtype, mask);
+    }
+    Reg first = place(node.index);
+    for (size_t i = 0; i < given.size(); ++i)
+      first = add(first, times(code_.part(given[i], 0, 1), symbolic(node.steps[i])));
+    const std::string pointer = code_.element(base(node.buffer), dtype, first);
+    if (lanes > 1 && stride.same(1)) return code_.load(pointer, dtype, lanes, mask);
+    return code_.splat(code_.load(pointer, dtype, 1, nullptr), lanes);
   }
 
   void write(int buffer, const Affine& index, const Reg& value, const Reg* mask, int lanes) {
@@ -410,6 +428,7 @@ class KernelEmitter {
   KernelCode result_;
   std::string allocas_;
   std::map<std::string, int> numbers_;
+  std::vector<uint64_t> axes_;         // per node, as find_axes() has them
   std::vector<Reg> index_;             // per axis, as far as loops have it
   std::map<int, Reg> rows_;            // row values by node
   std::map<int, std::string> spills_;  // memory per spilled node

@@ -270,7 +270,7 @@ class Grouper {
     if (group->has_reduction()) {
       if (group->reduced != reduced) return std::nullopt;
     } else {
-      if (!worth_reducing(*group, reduced)) return std::nullopt;
+      if (!options_.few_results && !worth_reducing(*group, reduced)) return std::nullopt;
       group->reduced = reduced;
     }
     group->maps.emplace(operand, *whole);

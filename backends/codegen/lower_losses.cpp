@@ -35,6 +35,47 @@ bool mse_loss_backward(LowerCall& call) {
   return call.give(call.integer(3) == kMean ? scaled / scaled.number(ops::product(off.sizes())) * grad : scaled * grad);
 }
 
+Expr difference(LowerCall& call, size_t self) {
+  return call.operand(self, call.out().dtype) - call.operand(self + 1, call.out().dtype);
+}
+
+// The gradient's factor: grad_output, divided by the number of elements for a mean.
+Expr scaled_gradient(LowerCall& call, const Expr& off, int64_t reduction) {
+  const Expr grad = call.operand(0, call.out().dtype);
+  return reduction == kMean ? grad / grad.number(ops::product(off.sizes())) : grad;
+}
+
+// self, target, reduction, beta: a parabola up to beta, a line beyond.
+bool smooth_l1_loss(LowerCall& call) {
+  const double beta = call.real(3);
+  const Expr off = apply(Prim::Abs, difference(call, 0));
+  return reduce_loss(call, beta == 0 ? off : select(off < beta, off * 0.5 * off / beta, off - 0.5 * beta),
+                     call.integer(2));
+}
+
+// self, target, reduction, delta.
+bool huber_loss(LowerCall& call) {
+  if (call.type(0).dtype != call.out().dtype || call.type(1).dtype != call.out().dtype) return false;
+  const double delta = call.real(3);
+  const Expr off = apply(Prim::Abs, difference(call, 0));
+  return reduce_loss(call, select(off <= delta, off * 0.5 * off, (off - 0.5 * delta) * delta), call.integer(2));
+}
+
+// grad_output, self, target, reduction, beta.
+bool smooth_l1_loss_backward(LowerCall& call) {
+  const double beta = call.real(4);
+  const Expr off = difference(call, 1), grad = scaled_gradient(call, off, call.integer(3));
+  const Expr inside = beta == 0 ? off * 0.0 : off * grad / beta;
+  return call.give(select(off <= -beta, 0.0 - grad, select(off >= beta, grad, inside)));
+}
+
+// grad_output, self, target, reduction, delta.
+bool huber_loss_backward(LowerCall& call) {
+  const double delta = call.real(4);
+  const Expr off = difference(call, 1), grad = scaled_gradient(call, off, call.integer(3));
+  return call.give(select(off <= -delta, grad * -delta, select(off >= delta, grad * delta, off * grad)));
+}
+
 // Whether the class (the index along the last dim of [n, c], or along [c]) is the target's. An ignored target is
 // none's. The loss, which came first, has checked that targets are in range.
 Expr is_target(LowerCall& call, const Expr& target, const ir::Dims& sizes) {
@@ -81,6 +122,10 @@ bool nll_loss_backward(LowerCall& call) {
 constexpr LowerRow kRows[] = {
     GL_LOWER("mse_loss", "default", mse_loss),
     GL_LOWER("mse_loss_backward", "default", mse_loss_backward),
+    GL_LOWER("smooth_l1_loss", "default", smooth_l1_loss),
+    GL_LOWER("smooth_l1_loss_backward", "default", smooth_l1_loss_backward),
+    GL_LOWER("huber_loss", "default", huber_loss),
+    GL_LOWER("huber_loss_backward", "default", huber_loss_backward),
     GL_LOWER("nll_loss_forward", "default", nll_loss_forward),
     GL_LOWER("nll_loss_backward", "default", nll_loss_backward),
 };

@@ -65,6 +65,7 @@ class Cpu final : public backend::Backend {
     options.lower.device_type = 0;
     options.lower.gathers = true;
     options.lower.round_each_call = how.emulate_precision_casts;
+    options.group.few_results = true;  // they are cut into pieces
     options.takes = can_take;
     options.finishes = finish;
     codegen::leave_out(how.skip, &options);

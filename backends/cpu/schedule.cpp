@@ -142,6 +142,7 @@ Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
   if (schedule.shape == Shape::Elements) schedule.chunk = kElementChunk;
   if (schedule.shape == Shape::Columns) schedule.chunk = schedule.lanes;
   find_levels(kernel, &schedule);
+  find_cuts(kernel, &schedule);
   find_spills(kernel, &schedule);
   return schedule;
 }

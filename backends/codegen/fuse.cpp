@@ -126,7 +126,8 @@ class Rewriter {
 
   // Once per tensor and bound.
   void add_check(const PlaceCheck& check) {
-    const std::string bound = check.size.str() + (check.wraps ? "w" : "") + (check.ignored ? "i" + std::to_string(*check.ignored) : "");
+    const std::string bound =
+        check.size.str() + (check.wraps ? "w" : "") + (check.ignored ? "i" + std::to_string(*check.ignored) : "");
     if (!checked_[check.index].insert(bound).second) return;
     const TensorNode* memory = memory_of(lowered_.values.at(check.index));
     GL_CHECK(memory->value.has_value(), "places that lie in no value's memory");
@@ -156,6 +157,7 @@ class Rewriter {
     for (size_t i = inputs; i < built.buffers.size(); ++i)
       memory_[built.buffers[i]] = {made, static_cast<int>(i - inputs)};
     result_.kernels.push_back(std::move(built.kernel));
+    result_.memory.push_back({inputs, std::vector<KernelMemory::Result>(built.outputs)});
   }
 
   static ir::SourceLine line_of(const Group& group) {
@@ -190,6 +192,12 @@ const ir::Op& native_op() {
 const ir::Op& check_op() {
   static const ir::Op op("graphlift::check_places");
   return op;
+}
+
+int KernelMemory::buffer_of(size_t result) const {
+  auto buffer = static_cast<int>(reads);
+  for (size_t i = 0; i < result; ++i) buffer += results[i].buffer;
+  return buffer;
 }
 
 size_t index_of(const ir::Node& call) { return static_cast<size_t>(call.args[0].sym()->constant()); }
@@ -233,7 +241,7 @@ FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   if (options.epilogues) how.epilogues = find_epilogues(graph, options.takes, options.finishes);
   const auto lowered = lower(graph, how);
   const Grouping grouping = group(graph, *lowered, options.group);
-  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}, {}};
+  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}, {}, {}};
   Rewriter(graph, *lowered, grouping, options, &result).run();
   check(graph, result);
   return result;

@@ -1,6 +1,8 @@
 // Owns: see kernel_call.h.
 #include "backends/cpu/kernel_call.h"
 
+#include <algorithm>
+
 #include "backends/cpu/result_layout.h"
 #include "backends/cpu/thread_team.h"
 
@@ -12,8 +14,8 @@ constexpr double kThreadWork = 32768;
 
 class KernelCall final : public reference::NativeCall {
  public:
-  KernelCall(const ir::Node& node, std::shared_ptr<const CompiledKernel> kernel) : kernel_(std::move(kernel)) {
-    inputs_ = node.args[1].list()->size();
+  KernelCall(const ir::Node& node, const codegen::KernelMemory& memory, std::shared_ptr<const CompiledKernel> kernel)
+      : kernel_(std::move(kernel)), memory_(memory) {
     for (const auto& type : node.outputs) results_.emplace_back(*type);
     for (const KernelStage& stage : kernel_->stages) {
       Share share;
@@ -23,12 +25,18 @@ class KernelCall final : public reference::NativeCall {
     }
   }
 
+  bool writes_inputs() const override {
+    return std::any_of(memory_.results.begin(), memory_.results.end(),
+                       [](const auto& result) { return result.target >= 0; });
+  }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     c10::SmallVector<void*, 24> buffers;
-    for (size_t i = 0; i < inputs_; ++i) buffers.push_back(const_cast<void*>(inputs[i]->const_data_ptr()));
+    for (size_t i = 0; i < memory_.reads; ++i) buffers.push_back(const_cast<void*>(inputs[i]->const_data_ptr()));
     for (size_t i = 0; i < results_.size(); ++i) {
-      outputs[i] = results_[i].allocate(symbols);
-      buffers.push_back(outputs[i].mutable_data_ptr());
+      const codegen::KernelMemory::Result& result = memory_.results[i];
+      outputs[i] = result.target < 0 ? results_[i].allocate(symbols) : *inputs[result.target];
+      if (result.buffer) buffers.push_back(outputs[i].mutable_data_ptr());
     }
     c10::SmallVector<int64_t, 8> numbers;
     for (const ir::Sym& number : kernel_->numbers) numbers.push_back(number.eval(symbols));
@@ -69,7 +77,7 @@ class KernelCall final : public reference::NativeCall {
 
   std::shared_ptr<const CompiledKernel> kernel_;
   std::vector<ResultLayout> results_;
-  size_t inputs_ = 0;
+  const codegen::KernelMemory memory_;
   // Of a stage, as far as sizes don't vary.
   struct Share {
     int64_t units = -1;
@@ -80,9 +88,9 @@ class KernelCall final : public reference::NativeCall {
 
 }  // namespace
 
-std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node,
+std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node, const codegen::KernelMemory& memory,
                                                         std::shared_ptr<const CompiledKernel> kernel) {
-  return std::make_unique<KernelCall>(node, std::move(kernel));
+  return std::make_unique<KernelCall>(node, memory, std::move(kernel));
 }
 
 }  // namespace graphlift::cpu

@@ -295,10 +295,13 @@ class KernelEmitter : LoopWriter {
       const Reg sum = get(accumulator, reduce.type, x.lanes);
       set(accumulator, emit_primitive(code_, codegen::combiner(reduce.reduce), {sum, x}, reduce.type));
     }
+    std::vector<std::pair<const codegen::KernelStore*, Reg>> written;
     for (const auto& store : kernel_.stores) {
       if (!schedule_.varies(store.index) || schedule_.phase[static_cast<size_t>(store.value)] != phase) continue;
-      write(store.buffer, store.index, value(store.value), mask, schedule_.lanes);
+      written.emplace_back(&store, value(store.value));
     }
+    // Last: a buffer may be one that was read.
+    for (const auto& [store, x] : written) write(store->buffer, store->index, x, mask, schedule_.lanes);
   }
 
   // Where a row keeps an element value: memory on the stack, padded to whole vectors.

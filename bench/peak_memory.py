@@ -3,7 +3,8 @@
     python bench/peak_memory.py [--full] [--names gpt,convnet] [--hows eager,compile,graphlift] [--steps 5]
 
 MiB: the process's own peak (VmHWM, reset before the first step) minus what was resident then. Compiling is part of it
-in the column "first", and not in "later".
+in the column "first", and not in "later". "data" is "later" without pages of files (code of libraries, which the system
+can drop and shares between processes).
 """
 
 import argparse
@@ -53,16 +54,16 @@ def step_of(name, how, full):
 
 
 def cell(name, how, full, steps):
-    """The peaks of the first step and of later ones."""
+    """The peaks of the first step, of later ones, and of later ones without files."""
     step = step_of(name, how, full)
     peaks = []
-    before = status("VmRSS")
+    before, data = status("VmRSS"), status("RssAnon")
     for count in (1, steps):
         reset_peak()
         for _ in range(count):
             step()
         peaks.append(status("VmHWM") - before)
-    return peaks
+    return [*peaks, status("VmHWM") - status("RssFile") - data]
 
 
 def main():
@@ -79,15 +80,15 @@ def main():
     import models
 
     hows = options.hows.split(",")
-    print("| workload | " + " | ".join(f"{how}: first | later" for how in hows) + " |")
-    print("|---" * (1 + 2 * len(hows)) + "|")
+    print("| workload | " + " | ".join(f"{how}: first | later | data" for how in hows) + " |")
+    print("|---" * (1 + 3 * len(hows)) + "|")
     for name in options.names.split(",") if options.names else models.WORKLOADS:
         row = [name]
         for how in hows:
             command = [sys.executable, __file__, "--cell", name, how, "--steps", str(options.steps)]
             done = subprocess.run(command + ["--full"] * options.full, capture_output=True, text=True)
             peaks = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
-            row += [f"{peak:.0f}" for peak in peaks] if peaks else ["failed", "failed"]
+            row += [f"{peak:.0f}" for peak in peaks] if peaks else 3 * ["failed"]
         print("| " + " | ".join(row) + " |", flush=True)
 
 

@@ -137,9 +137,9 @@ std::optional<PartialMap> pull(Group* group, const Value node, const std::unorde
     if (!operand) return std::nullopt;
     return node->kind == Kind::View ? through_view(*node, *operand) : through_reshape(group, *node, *operand);
   }
-  if (node->kind != Kind::Map || !inlined.count(node)) return std::nullopt;
+  if (!node->elementwise() || !inlined.count(node)) return std::nullopt;
   std::optional<PartialMap> result;
-  for (const Value arg : node->args) {
+  for (const Value arg : node->aligned()) {
     // A split while a later operand is read changes the lists that were read before, so that they are read again.
     const size_t axes = group->extents.size();
     const auto known = pull(group, arg, inlined);

@@ -2,6 +2,7 @@
 #include "backends/codegen/fuse.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "ops/traits.h"
@@ -123,9 +124,24 @@ class Rewriter {
     return {};
   }
 
+  // Once per tensor and bound.
+  void add_check(const PlaceCheck& check) {
+    const std::string bound =
+        check.size.str() + (check.wraps ? "w" : "") + (check.ignored ? "i" + std::to_string(*check.ignored) : "");
+    if (!checked_[check.index].insert(bound).second) return;
+    const TensorNode* memory = memory_of(lowered_.values.at(check.index));
+    GL_CHECK(memory->value.has_value(), "places that lie in no value's memory");
+    ir::TensorType type = from_.type(check.index);
+    type.offset = type.offset - from_.type(*memory->value).offset;
+    const ir::Arg index = static_cast<int64_t>(result_.checks.size());
+    to_.add_call(check_op(), {index, ir::Arg(ir::ArgList{ir::Arg(memory_.at(memory))})}, {}, check.index.node->where);
+    result_.checks.push_back({check, std::move(type)});
+  }
+
   void add_kernel(const Group& group) {
     BuiltKernel built = build_kernel(from_, grouping_, group);
     if (built.outputs == 0) return;
+    for (const PlaceCheck& check : built.checks) add_check(check);
     const ir::Device device = device_of(group);
     const size_t inputs = built.buffers.size() - built.outputs;
     ir::ArgList read;
@@ -141,6 +157,7 @@ class Rewriter {
     for (size_t i = inputs; i < built.buffers.size(); ++i)
       memory_[built.buffers[i]] = {made, static_cast<int>(i - inputs)};
     result_.kernels.push_back(std::move(built.kernel));
+    result_.memory.push_back({inputs, std::vector<KernelMemory::Result>(built.outputs)});
   }
 
   static ir::SourceLine line_of(const Group& group) {
@@ -157,6 +174,7 @@ class Rewriter {
   ir::Graph& to_;
   std::unordered_map<ir::ValueRef, ir::ValueRef, ir::ValueHash> values_;
   std::unordered_map<const TensorNode*, ir::ValueRef> memory_;
+  std::unordered_map<ir::ValueRef, std::set<std::string>, ir::ValueHash> checked_;
 };
 
 }  // namespace
@@ -169,6 +187,17 @@ const ir::Op& kernel_op() {
 const ir::Op& native_op() {
   static const ir::Op op("graphlift::native");
   return op;
+}
+
+const ir::Op& check_op() {
+  static const ir::Op op("graphlift::check_places");
+  return op;
+}
+
+int KernelMemory::buffer_of(size_t result) const {
+  auto buffer = static_cast<int>(reads);
+  for (size_t i = 0; i < result; ++i) buffer += results[i].buffer;
+  return buffer;
 }
 
 size_t index_of(const ir::Node& call) { return static_cast<size_t>(call.args[0].sym()->constant()); }
@@ -212,7 +241,7 @@ FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   if (options.epilogues) how.epilogues = find_epilogues(graph, options.takes, options.finishes);
   const auto lowered = lower(graph, how);
   const Grouping grouping = group(graph, *lowered, options.group);
-  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}};
+  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}, {}, {}};
   Rewriter(graph, *lowered, grouping, options, &result).run();
   check(graph, result);
   return result;

@@ -43,16 +43,38 @@ struct NativeOperation {
 // As the graph has it, every tensor on its own.
 NativeOperation describe(const Chain& chain);
 
+// `graphlift::check_places(index, [tensor])` raises the error of an operator where the tensor, which lies in its memory
+// as `type` says, holds places out of range.
+struct CheckOperation {
+  PlaceCheck what;
+  ir::TensorType type;
+};
+
+// Where a kernel call's tensors go: the kernel's buffers are the call's first `reads` inputs, then its results, except
+// for those that are written to an input that is read.
+struct KernelMemory {
+  struct Result {
+    int target = -1;  // the call's input whose memory it is written to; -1: it has memory of its own
+    bool buffer = true;
+  };
+  size_t reads = 0;
+  std::vector<Result> results;
+  int buffer_of(size_t result) const;
+};
+
 struct FusedGraph {
   std::unique_ptr<ir::Graph> graph;
-  std::vector<Kernel> kernels;  // buffers: the call's inputs, then its outputs
+  std::vector<Kernel> kernels;
+  std::vector<KernelMemory> memory;  // by kernel
   std::vector<NativeOperation> natives;
+  std::vector<CheckOperation> checks;
 };
 
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options);
 
 const ir::Op& kernel_op();
 const ir::Op& native_op();
-size_t index_of(const ir::Node& call);  // of a kernel or native call: in `kernels` or `natives`
+const ir::Op& check_op();
+size_t index_of(const ir::Node& call);  // of a kernel, native call or check: in its list
 
 }  // namespace graphlift::codegen

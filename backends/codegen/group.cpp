@@ -166,9 +166,13 @@ class Grouper {
       if (!leads_to(*group, node->args[0])) return true;
       return pull(group, node, result_.inlined).has_value() && reads_members_whole(group, node->args[0]);
     }
-    if (!result_.inlined.count(node)) return true;
+    return !result_.inlined.count(node) || reads_operands_whole(group, node);
+  }
+
+  // What is read at places from data, and the places, which are checked first, have to exist before the kernel.
+  bool reads_operands_whole(Group* group, const Value node) {
     for (const Value arg : node->args)
-      if (!reads_members_whole(group, arg)) return false;
+      if (node->kind == Kind::Gather ? leads_to(*group, arg) : !reads_members_whole(group, arg)) return false;
     return true;
   }
 
@@ -184,9 +188,7 @@ class Grouper {
   }
 
   bool join(Group* group, Value node) {
-    if (!is_acyclic(*group, node)) return false;
-    for (const Value arg : node->args)
-      if (!reads_members_whole(group, arg)) return false;
+    if (!is_acyclic(*group, node) || !reads_operands_whole(group, node)) return false;
     // Splits refine the group whether the node joins or not; they change nothing of what it computes.
     const auto map = node->kind == Kind::Reduce ? map_reduce(group, node) : map_elements(group, node);
     if (!map) return false;
@@ -201,7 +203,7 @@ class Grouper {
       for (size_t i = 0; i < node->sizes.size(); ++i)
         if (node->sizes[i].same(1)) map[i].emplace();
       bool any = false;
-      for (const Value arg : node->args) {
+      for (const Value arg : node->aligned()) {
         const auto known = pull(group, arg, result_.inlined);
         if (!known) continue;
         any = true;
@@ -268,7 +270,7 @@ class Grouper {
     if (group->has_reduction()) {
       if (group->reduced != reduced) return std::nullopt;
     } else {
-      if (!worth_reducing(*group, reduced)) return std::nullopt;
+      if (!options_.few_results && !worth_reducing(*group, reduced)) return std::nullopt;
       group->reduced = reduced;
     }
     group->maps.emplace(operand, *whole);
@@ -311,8 +313,8 @@ class Grouper {
     group->members.push_back(node);
     result_.group_of[node] = group;
     for (const Value arg : node->args) depend_on_value(group->unit, arg);
-    if (node->kind == Kind::Map)
-      for (const Value arg : node->args) note_reads(group, arg, node->sizes, map);
+    if (node->elementwise())
+      for (const Value arg : node->aligned()) note_reads(group, arg, node->sizes, map);
     else
       note_operand_reads(group, node->args[0]);
   }
@@ -320,7 +322,7 @@ class Grouper {
   void note_operand_reads(Group* group, Value operand) {
     const AxisMap map = group->maps.at(operand);
     if (result_.inlined.count(operand))
-      for (const Value arg : operand->args) note_reads(group, arg, operand->sizes, map);
+      for (const Value arg : operand->aligned()) note_reads(group, arg, operand->sizes, map);
     else if (operand->kind == Kind::View)
       note_viewed(group, operand, map);
   }
@@ -334,7 +336,7 @@ class Grouper {
       own.push_back(operand->sizes[i].same(1) ? std::vector<int>() : map[lead + i]);
     if (!group->maps.emplace(operand, own).second) return;
     if (result_.inlined.count(operand)) {
-      for (const Value arg : operand->args) note_reads(group, arg, operand->sizes, own);
+      for (const Value arg : operand->aligned()) note_reads(group, arg, operand->sizes, own);
     } else if (operand->kind == Kind::View) {
       note_viewed(group, operand, own);
     }

@@ -49,6 +49,8 @@ struct Grouping {
 struct GroupOptions {
   bool fuse = true;          // false: one call, one kernel
   bool inline_cheap = true;  // false: each value that a call makes is stored
+  // Whether element-wise work joins a reduction to few results: false where only as many threads would do it.
+  bool few_results = false;
   size_t most_members = 96;
 };
 

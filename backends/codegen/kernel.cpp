@@ -20,8 +20,12 @@ std::string print(const Affine& index) {
 
 std::string print_node(const ScalarNode& node) {
   switch (node.kind) {
-    case Kind::Load:
-      return "load b" + std::to_string(node.buffer) + print(node.index);
+    case Kind::Load: {
+      std::string text = "load b" + std::to_string(node.buffer) + print(node.index);
+      for (size_t i = 0; i < node.args.size(); ++i)
+        text += " + " + node.steps[i].str() + "*v" + std::to_string(node.args[i]);
+      return text;
+    }
     case Kind::Number: {
       if (!ir::is_floating(node.type)) return "number " + node.integer.str();
       char text[40];
@@ -90,8 +94,24 @@ std::string print(const Kernel& kernel) {
   return text;
 }
 
+std::vector<uint64_t> find_axes(const Kernel& kernel) {
+  std::vector<uint64_t> found;
+  uint64_t reduced = 0;
+  for (size_t axis = 0; axis < kernel.axes.size(); ++axis)
+    if (kernel.axes[axis].reduced) reduced |= uint64_t{1} << axis;
+  for (const ScalarNode& node : kernel.nodes) {
+    uint64_t axes = 0;
+    for (const int arg : node.args) axes |= found[static_cast<size_t>(arg)];
+    for (size_t axis = 0; axis < node.index.strides.size(); ++axis)
+      if (!node.index.strides[axis].same(0)) axes |= uint64_t{1} << axis;
+    found.push_back(node.kind == Kind::Reduce ? axes & ~reduced : axes);
+  }
+  return found;
+}
+
 std::string verify(const Kernel& kernel) {
   const size_t axes = kernel.axes.size(), buffers = kernel.buffers.size();
+  if (axes > 64) return "too many axes";
   auto is_buffer = [&](int i) { return i >= 0 && static_cast<size_t>(i) < buffers; };
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ScalarNode& node = kernel.nodes[i];
@@ -101,6 +121,7 @@ std::string verify(const Kernel& kernel) {
     if ((node.kind == Kind::Load || node.kind == Kind::Index) && node.index.strides.size() != axes)
       return "an index of other axes" + at;
     if (node.kind == Kind::Load && !is_buffer(node.buffer)) return "a load of no buffer" + at;
+    if (node.kind == Kind::Load && node.steps.size() != node.args.size()) return "a load with other steps" + at;
     if (node.kind == Kind::Reduce && node.args.size() != 1) return "a reduction of other than one operand" + at;
     if (node.kind == Kind::Prim && static_cast<int>(node.args.size()) != row(node.prim).arity)
       return "a primitive with other operands" + at;

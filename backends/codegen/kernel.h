@@ -2,6 +2,7 @@
 // what emitters print code from, and its text is the key of compiled code. Must not: know tensors' names, or a target.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Affine {
 
 struct ScalarNode {
   enum class Kind : uint8_t {
-    Load,    // buffer at `index`
+    Load,    // buffer at `index`, and `steps[i]` further on per unit of args[i]
     Number,  // `real` or `integer`
     Index,   // the value of `index`, as int64
     Prim,    // `prim` of args
@@ -30,6 +31,7 @@ struct ScalarNode {
   std::vector<int> args;
   int buffer = -1;
   Affine index;
+  std::vector<ir::Sym> steps;
   Prim prim = Prim::Copy;
   ReduceKind reduce = ReduceKind::Sum;
   double real = 0;
@@ -65,6 +67,9 @@ struct Kernel {
   bool has_reduction() const;
   int phases() const;  // number of passes over the reduced axes
 };
+
+// Per node, the axes that its value varies with, as bits. Kernels have 64 axes at most.
+std::vector<uint64_t> find_axes(const Kernel& kernel);
 
 // Canonical text: two kernels with one text compute the same with their buffers.
 std::string print(const Kernel& kernel);

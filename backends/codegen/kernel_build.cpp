@@ -87,6 +87,7 @@ class KernelBuilder {
     std::snprintf(real, sizeof real, "%a", node.real);
     key += real + ("," + node.integer.str());
     for (const int arg : node.args) key += ",v" + std::to_string(arg);
+    for (const ir::Sym& step : node.steps) key += ",s" + step.str();
     key += "@" + node.index.offset.str();
     for (const ir::Sym& stride : node.index.strides) key += "," + stride.str();
     return key;
@@ -105,11 +106,31 @@ class KernelBuilder {
   }
 
   int primitive(const TensorNode* node, const Indices& indices) {
+    if (node->kind == Kind::Gather) return gather(*node, indices);
     std::vector<int> args;
     for (const Value arg : node->args) args.push_back(evaluate(arg, operand_indices(*node, *arg, indices)));
     if (node->prim == Prim::Copy) return args[0];
     ScalarNode made{Scalar::Prim, node->dtype, std::move(args)};
     made.prim = node->prim;
+    return add(std::move(made));
+  }
+
+  int gather(const TensorNode& node, const Indices& indices) {
+    const TensorNode* source = node.args.back();
+    const auto geometry = geometry_of(source);
+    GL_CHECK(geometry.has_value(), "a view that does not lie in its memory");
+    ScalarNode made{Scalar::Load, computed_as(*source), {}};
+    made.buffer = buffer_of(memory_of(source), /*written=*/false);
+    Indices own = viewed_indices(node, indices);
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (node.picks[i] < 0) continue;
+      own[i] = constant(0);
+      const Value place = node.args[static_cast<size_t>(node.picks[i])];
+      made.args.push_back(evaluate(place, operand_indices(node, *place, indices)));
+      made.steps.push_back(geometry->strides[i]);
+    }
+    made.index = place(*geometry, own);
+    result_.checks.insert(result_.checks.end(), node.checks.begin(), node.checks.end());
     return add(std::move(made));
   }
 
@@ -131,6 +152,7 @@ class KernelBuilder {
         return load(node, indices);
       case Kind::Iota:
       case Kind::Map:
+      case Kind::Gather:
       case Kind::Reduce:
       case Kind::Join:
         break;
@@ -255,7 +277,7 @@ class KernelBuilder {
         node.inner = node.inner || operand.inner;
         node.phase = std::max(node.phase, operand.phase);
       }
-      if (node.kind == Scalar::Load || node.kind == Scalar::Index) node.inner = varies(node.index);
+      if (node.kind == Scalar::Load || node.kind == Scalar::Index) node.inner = node.inner || varies(node.index);
       if (node.kind != Scalar::Reduce) continue;
       nodes[static_cast<size_t>(node.args[0])].inner = true;
       node.inner = false;

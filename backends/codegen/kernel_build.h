@@ -12,6 +12,7 @@ struct BuiltKernel {
   // What each buffer of the kernel is: nodes that are in memory. Read ones first, then `outputs` written ones.
   std::vector<const TensorNode*> buffers;
   size_t outputs = 0;
+  std::vector<PlaceCheck> checks;  // of the places that it reads at
 };
 
 BuiltKernel build_kernel(const ir::Graph& graph, const Grouping& grouping, const Group& group);

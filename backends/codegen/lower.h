@@ -15,6 +15,8 @@ namespace graphlift::codegen {
 struct LowerOptions {
   int8_t device_type = 0;        // calls on other devices stay torch's
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
+  // Whether kernels may read at places from data, which somebody has to check (`check_op()` in fuse.h).
+  bool gathers = false;
   // Calls that the backend takes itself (contractions), though there may be a row.
   std::function<bool(const ir::Node&)> keeps = {};
   // Chains of calls that the backend takes as one: only their last call has a value.

@@ -35,15 +35,73 @@ bool mse_loss_backward(LowerCall& call) {
   return call.give(call.integer(3) == kMean ? scaled / scaled.number(ops::product(off.sizes())) * grad : scaled * grad);
 }
 
+Expr difference(LowerCall& call, size_t self) {
+  return call.operand(self, call.out().dtype) - call.operand(self + 1, call.out().dtype);
+}
+
+// The gradient's factor: grad_output, divided by the number of elements for a mean.
+Expr scaled_gradient(LowerCall& call, const Expr& off, int64_t reduction) {
+  const Expr grad = call.operand(0, call.out().dtype);
+  return reduction == kMean ? grad / grad.number(ops::product(off.sizes())) : grad;
+}
+
+// self, target, reduction, beta: a parabola up to beta, a line beyond.
+bool smooth_l1_loss(LowerCall& call) {
+  const double beta = call.real(3);
+  const Expr off = apply(Prim::Abs, difference(call, 0));
+  return reduce_loss(call, beta == 0 ? off : select(off < beta, off * 0.5 * off / beta, off - 0.5 * beta),
+                     call.integer(2));
+}
+
+// self, target, reduction, delta.
+bool huber_loss(LowerCall& call) {
+  if (call.type(0).dtype != call.out().dtype || call.type(1).dtype != call.out().dtype) return false;
+  const double delta = call.real(3);
+  const Expr off = apply(Prim::Abs, difference(call, 0));
+  return reduce_loss(call, select(off <= delta, off * 0.5 * off, (off - 0.5 * delta) * delta), call.integer(2));
+}
+
+// grad_output, self, target, reduction, beta.
+bool smooth_l1_loss_backward(LowerCall& call) {
+  const double beta = call.real(4);
+  const Expr off = difference(call, 1), grad = scaled_gradient(call, off, call.integer(3));
+  const Expr inside = beta == 0 ? off * 0.0 : off * grad / beta;
+  return call.give(select(off <= -beta, 0.0 - grad, select(off >= beta, grad, inside)));
+}
+
+// grad_output, self, target, reduction, delta.
+bool huber_loss_backward(LowerCall& call) {
+  const double delta = call.real(4);
+  const Expr off = difference(call, 1), grad = scaled_gradient(call, off, call.integer(3));
+  return call.give(select(off <= -delta, grad * -delta, select(off >= delta, grad * delta, off * grad)));
+}
+
 // Whether the class (the index along the last dim of [n, c], or along [c]) is the target's. An ignored target is
-// none's. Targets out of range, where eager complains, are no class: torch's CPU kernel checks them, so the rule asks
-// for a check by leaving the loss itself to torch; the gradient needs none, the loss came first.
+// none's. The loss, which came first, has checked that targets are in range.
 Expr is_target(LowerCall& call, const Expr& target, const ir::Dims& sizes) {
   TensorGraph& graph = call.graph;
   const int rank = static_cast<int>(sizes.size());
   const Expr index(&graph, graph.iota(sizes, rank - 1));
   const Value column = target.rank() == rank ? target.value() : graph.add_dim(target.value(), rank - 1);
   return index == Expr(&graph, column);
+}
+
+// self, target, weight, reduction, ignore_index -> the loss, and the number of targets that are not ignored.
+bool nll_loss_forward(LowerCall& call) {
+  if (!call.gathers || !call.none(2) || call.type(0).rank() != 2 || call.type(1).dtype != DType::int64) return false;
+  const int64_t reduction = call.integer(3);
+  const ir::Sym classes = call.type(0).sizes[1], ignored = call.sym(4);
+  if (reduction == kNone || classes.same(0) || !ignored.is_constant()) return false;
+  const Expr self = call.tensor(0), target = call.tensor(1);
+  const Expr counts = target != target.number(ignored);
+  const Expr place = select(counts, target, target.number(0.0));
+  const Value picked = call.graph.gather({place.value()}, self.value(), target.sizes(), {-1, 0}, {{0}, {}});
+  picked->checks.push_back(
+      {*call.node.args[1].value(), classes, 0, PlaceCheck::Words::Target, false, ignored.constant()});
+  const Expr loss(&call.graph, picked), none = loss.number(0.0);
+  const Expr total = all_sum(select(counts, none - loss, none)), weight = all_sum(counts.cast(loss.type()));
+  call.give(reduction == kMean ? total / weight : total);
+  return call.give(weight);
 }
 
 // grad_output, self, target, weight, reduction, ignore_index, total_weight.
@@ -64,6 +122,11 @@ bool nll_loss_backward(LowerCall& call) {
 constexpr LowerRow kRows[] = {
     GL_LOWER("mse_loss", "default", mse_loss),
     GL_LOWER("mse_loss_backward", "default", mse_loss_backward),
+    GL_LOWER("smooth_l1_loss", "default", smooth_l1_loss),
+    GL_LOWER("smooth_l1_loss_backward", "default", smooth_l1_loss_backward),
+    GL_LOWER("huber_loss", "default", huber_loss),
+    GL_LOWER("huber_loss_backward", "default", huber_loss_backward),
+    GL_LOWER("nll_loss_forward", "default", nll_loss_forward),
     GL_LOWER("nll_loss_backward", "default", nll_loss_backward),
 };
 

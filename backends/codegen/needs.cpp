@@ -33,6 +33,10 @@ class NeedFinder {
     if (node->kind == Kind::Alias && memory_of(node)->computed()) needs_.demanded.insert(memory_of(node));
     if (node->kind == Kind::Reshape || node->kind == Kind::Join)
       for (const Value arg : node->args) needs_.plain.insert(arg);
+    if (node->kind == Kind::Gather) {
+      if (memory_of(node->args.back())->computed()) needs_.demanded.insert(memory_of(node->args.back()));
+      for (const PlaceCheck& check : node->checks) demand(check.index);
+    }
     for (const Value arg : node->args) need(arg);
   }
 
@@ -47,7 +51,7 @@ class Inliner {
   std::unordered_set<const TensorNode*> run() {
     find_folded();
     for (const TensorNode& node : lowered_.graph.nodes()) {
-      if (node.kind != Kind::Map || !needs_.needed.count(&node)) continue;
+      if (!node.elementwise() || !needs_.needed.count(&node)) continue;
       if (needs_.demanded.count(&node) || needs_.plain.count(&node)) continue;
       Tree tree;
       grow_map(&node, ops::product(node.sizes), &tree);
@@ -68,17 +72,21 @@ class Inliner {
     if (node->is_view()) return grow(node->args[0], elements, tree);
     const bool leaf = node->kind == Kind::Buffer || (node->computed() && !inlined_.count(node));
     if (leaf) {
-      const bool known = std::find(tree->large.begin(), tree->large.end(), node) != tree->large.end();
-      if (!known && !elements.same(1) && ops::product(node->sizes).same(elements)) tree->large.push_back(node);
+      if (!elements.same(1) && ops::product(node->sizes).same(elements)) add_large(node, tree);
       return;
     }
-    if (node->kind == Kind::Map) grow_map(node, elements, tree);
+    if (node->elementwise()) grow_map(node, elements, tree);
+  }
+
+  static void add_large(const TensorNode* leaf, Tree* tree) {
+    if (std::find(tree->large.begin(), tree->large.end(), leaf) == tree->large.end()) tree->large.push_back(leaf);
   }
 
   void grow_map(const TensorNode* node, const ir::Sym& elements, Tree* tree) const {
     tree->primitives += row(node->prim).cost != PrimCost::Free;
     tree->cheap = tree->cheap && row(node->prim).cost != PrimCost::Costly;
-    for (const Value arg : node->args) grow(arg, elements, tree);
+    for (const Value arg : node->aligned()) grow(arg, elements, tree);
+    if (node->kind == Kind::Gather && ops::product(node->sizes).same(elements)) add_large(node->args.back(), tree);
   }
 
   // Element-wise work that one reduction reads and nothing else: it belongs into that reduction's loop.

@@ -143,6 +143,16 @@ Value TensorGraph::join(std::vector<Value> values, int dim, Dims sizes) {
   return node;
 }
 
+Value TensorGraph::gather(std::vector<Value> indices, Value source, Dims sizes, std::vector<int> picks,
+                          std::vector<ViewDim> dims) {
+  GL_CHECK(picks.size() == source->sizes.size() && dims.size() == picks.size(), "a gather needs an index per dim");
+  indices.push_back(source);
+  Value node = make(Kind::Gather, computed_as(*source), std::move(sizes), std::move(indices));
+  node->picks = std::move(picks);
+  node->view = std::move(dims);
+  return node;
+}
+
 Value TensorGraph::drop_dims(Value value, const std::vector<bool>& dims) {
   Dims sizes;
   std::vector<ViewDim> map;
@@ -186,7 +196,7 @@ std::string print_sizes(const Dims& sizes) {
 
 std::string print_operation(const TensorNode& node) {
   static constexpr std::string_view kNames[] = {"buffer", "number",  "iota",  "map", "reduce",
-                                                "view",   "reshape", "alias", "join"};
+                                                "view",   "reshape", "alias", "join", "gather"};
   switch (node.kind) {
     case Kind::Map:
       return std::string(row(node.prim).name);

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,18 @@ struct ViewDim {
   bool whole() const;  // start 0, step 1
 };
 
+// What has to hold of a tensor's elements before they are used as places. It is checked before the kernel that reads at
+// them runs, so that kernels read nothing else than what they may.
+struct PlaceCheck {
+  enum class Words : uint8_t { Select, Gather, Index, Target };  // of which operator the error is
+  ir::ValueRef index;
+  ir::Sym size = 0;  // places are below it
+  int dim = 0;       // of which the words speak: for Index, how many indices stand before it
+  Words words = Words::Select;
+  bool wraps = false;              // down to -size
+  std::optional<int64_t> ignored;  // this one may be anywhere
+};
+
 struct TensorNode {
   enum class Kind : uint8_t {
     Buffer,   // memory that exists before: a graph input, or the result of an extern call
@@ -31,6 +44,7 @@ struct TensorNode {
     Reshape,  // the same elements in row-major order under other sizes
     Alias,    // another look at the operand's memory, by the geometry of `value`'s type alone
     Join,     // operands one after another along `dim`
+    Gather,   // elements of the last operand, which is in memory, at places that the operands before it hold
   };
   Kind kind;
   int id;
@@ -48,9 +62,15 @@ struct TensorNode {
   ReduceKind reduce = ReduceKind::Sum;
   std::vector<bool> reduced;
   std::vector<ViewDim> view;
+  // Gather: which operand holds the index of each dim of the last one; -1: `view` says it.
+  std::vector<int> picks;
+  std::vector<PlaceCheck> checks;
 
   int rank() const { return static_cast<int>(sizes.size()); }
-  bool computed() const { return kind == Kind::Map || kind == Kind::Reduce || kind == Kind::Join; }
+  bool computed() const { return elementwise() || kind == Kind::Reduce || kind == Kind::Join; }
+  // Each element is made from one of each operand in `aligned()`.
+  bool elementwise() const { return kind == Kind::Map || kind == Kind::Gather; }
+  std::span<TensorNode* const> aligned() const { return {args.data(), args.size() - (kind == Kind::Gather)}; }
   bool is_view() const { return kind == Kind::View || kind == Kind::Reshape || kind == Kind::Alias; }
 };
 
@@ -76,6 +96,9 @@ class TensorGraph {
   Value reshape(Value value, ir::Dims sizes);
   Value alias(Value value, const ir::TensorType& type);
   Value join(std::vector<Value> values, int dim, ir::Dims sizes);
+  // `indices` are int64 and broadcast to `sizes`. The checks are the caller's.
+  Value gather(std::vector<Value> indices, Value source, ir::Dims sizes, std::vector<int> picks,
+               std::vector<ViewDim> dims);
 
   // Views in terms of the above.
   Value drop_dims(Value value, const std::vector<bool>& dims);  // of size 1

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <mutex>
 
-#include "backends/codegen/fuse.h"
+#include "backends/codegen/in_place.h"
+#include "backends/cpu/check_call.h"
 #include "backends/cpu/contraction.h"
 #include "backends/cpu/contraction_call.h"
 #include "backends/cpu/convolution_call.h"
@@ -62,19 +63,24 @@ class Cpu final : public backend::Backend {
       log(Artifact::PerfHints, "mode \"reduce-overhead\" does on CPU what \"default\" does: calls run no Python there");
     codegen::FuseOptions options;
     options.lower.device_type = 0;
+    options.lower.gathers = true;
     options.lower.round_each_call = how.emulate_precision_casts;
+    options.group.few_results = true;  // they are cut into pieces
     options.takes = can_take;
     options.finishes = finish;
     codegen::leave_out(how.skip, &options);
-    const codegen::FusedGraph fused = codegen::fuse(graph, options);
+    codegen::FusedGraph fused = codegen::fuse(graph, options);
+    codegen::write_in_place(&fused, how.writes);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
     std::optional<TuningProgress> progress;
     if (asks_for_tuning(how.mode)) progress.emplace(fused.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (node.op == codegen::kernel_op()) {
         ++backend::counters().kernels;
-        return make_kernel_call(node, compile_kernel(fused.kernels[codegen::index_of(node)]));
+        const size_t index = codegen::index_of(node);
+        return make_kernel_call(node, fused.memory[index], compile_kernel(fused.kernels[index]));
       }
+      if (node.op == codegen::check_op()) return make_check_call(fused.checks[codegen::index_of(node)]);
       if (node.op == codegen::native_op()) {
         ++backend::counters().natives;
         if (progress) progress->step();

@@ -81,8 +81,8 @@ std::shared_ptr<const CompiledKernel> compile_as_it_is(const codegen::Kernel& ke
   auto made = std::make_shared<CompiledKernel>();
   made->function = compile_text(code);
   made->numbers = std::move(code.numbers);
-  made->units = code.units;
-  made->unit_elements = code.unit_elements;
+  made->stages = std::move(code.stages);
+  made->partial_words = code.partial_words;
   made->element_work = code.element_work;
   return compiled->emplace(key, std::move(made)).first->second;
 }
@@ -111,8 +111,7 @@ std::shared_ptr<const CompiledKernel> with_size(const CompiledKernel& any, int64
   auto made = std::make_shared<CompiledKernel>(any);
   const std::span<const int64_t> symbols(&size, 1);
   for (ir::Sym& number : made->numbers) number = number.eval(symbols);
-  made->units = made->units.eval(symbols);
-  made->unit_elements = made->unit_elements.eval(symbols);
+  for (KernelStage& stage : made->stages) stage = {stage.units.eval(symbols), stage.unit_elements.eval(symbols)};
   return made;
 }
 

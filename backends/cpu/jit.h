@@ -13,8 +13,8 @@ using KernelFunction = void (*)(void* const* buffers, const int64_t* numbers, in
 struct CompiledKernel {
   KernelFunction function = nullptr;
   std::vector<ir::Sym> numbers;
-  ir::Sym units;
-  ir::Sym unit_elements;
+  std::vector<KernelStage> stages;
+  ir::Sym partial_words = 0;
   double element_work = 1;
 };
 

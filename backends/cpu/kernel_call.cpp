@@ -1,6 +1,8 @@
 // Owns: see kernel_call.h.
 #include "backends/cpu/kernel_call.h"
 
+#include <algorithm>
+
 #include "backends/cpu/result_layout.h"
 #include "backends/cpu/thread_team.h"
 
@@ -12,25 +14,40 @@ constexpr double kThreadWork = 32768;
 
 class KernelCall final : public reference::NativeCall {
  public:
-  KernelCall(const ir::Node& node, std::shared_ptr<const CompiledKernel> kernel) : kernel_(std::move(kernel)) {
-    inputs_ = node.args[1].list()->size();
+  KernelCall(const ir::Node& node, const codegen::KernelMemory& memory, std::shared_ptr<const CompiledKernel> kernel)
+      : kernel_(std::move(kernel)), memory_(memory) {
     for (const auto& type : node.outputs) results_.emplace_back(*type);
-    if (kernel_->units.is_constant()) units_ = kernel_->units.constant();
-    if (kernel_->unit_elements.is_constant()) grain_ = grain(kernel_->unit_elements.constant());
+    for (const KernelStage& stage : kernel_->stages) {
+      Share share;
+      if (stage.units.is_constant()) share.units = stage.units.constant();
+      if (stage.unit_elements.is_constant()) share.grain = grain(stage.unit_elements.constant());
+      shares_.push_back(share);
+    }
+  }
+
+  bool writes_inputs() const override {
+    return std::any_of(memory_.results.begin(), memory_.results.end(),
+                       [](const auto& result) { return result.target >= 0; });
   }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     c10::SmallVector<void*, 24> buffers;
-    for (size_t i = 0; i < inputs_; ++i) buffers.push_back(const_cast<void*>(inputs[i]->const_data_ptr()));
+    for (size_t i = 0; i < memory_.reads; ++i) buffers.push_back(const_cast<void*>(inputs[i]->const_data_ptr()));
     for (size_t i = 0; i < results_.size(); ++i) {
-      outputs[i] = results_[i].allocate(symbols);
-      buffers.push_back(outputs[i].mutable_data_ptr());
+      const codegen::KernelMemory::Result& result = memory_.results[i];
+      outputs[i] = result.target < 0 ? results_[i].allocate(symbols) : *inputs[result.target];
+      if (result.buffer) buffers.push_back(outputs[i].mutable_data_ptr());
     }
     c10::SmallVector<int64_t, 8> numbers;
     for (const ir::Sym& number : kernel_->numbers) numbers.push_back(number.eval(symbols));
-    const int64_t units = units_ >= 0 ? units_ : kernel_->units.eval(symbols);
-    Job job{kernel_->function, buffers.data(), numbers.data()};
-    share_units(units, grain_ > 0 ? grain_ : grain(kernel_->unit_elements.eval(symbols)), run_job, &job);
+    if (shares_.size() == 1) return run_stage(0, buffers.data(), numbers.data(), symbols);
+    c10::SmallVector<double, 256> partials(static_cast<size_t>(kernel_->partial_words.eval(symbols)));
+    buffers.push_back(partials.data());
+    numbers.push_back(0);
+    for (size_t stage = 0; stage < shares_.size(); ++stage) {
+      numbers.back() = static_cast<int64_t>(stage);
+      run_stage(stage, buffers.data(), numbers.data(), symbols);
+    }
   }
 
  private:
@@ -44,6 +61,14 @@ class KernelCall final : public reference::NativeCall {
     job.function(job.buffers, job.numbers, begin, end);
   }
 
+  void run_stage(size_t i, void* const* buffers, const int64_t* numbers, std::span<const int64_t> symbols) const {
+    const KernelStage& stage = kernel_->stages[i];
+    const Share& share = shares_[i];
+    Job job{kernel_->function, buffers, numbers};
+    share_units(share.units >= 0 ? share.units : stage.units.eval(symbols),
+                share.grain > 0 ? share.grain : grain(stage.unit_elements.eval(symbols)), run_job, &job);
+  }
+
   // Units that are worth another thread.
   int64_t grain(int64_t unit_elements) const {
     const double work = kernel_->element_work * static_cast<double>(std::max<int64_t>(unit_elements, 1));
@@ -52,16 +77,20 @@ class KernelCall final : public reference::NativeCall {
 
   std::shared_ptr<const CompiledKernel> kernel_;
   std::vector<ResultLayout> results_;
-  size_t inputs_ = 0;
-  int64_t units_ = -1;
-  int64_t grain_ = 0;  // 0: sizes vary
+  const codegen::KernelMemory memory_;
+  // Of a stage, as far as sizes don't vary.
+  struct Share {
+    int64_t units = -1;
+    int64_t grain = 0;
+  };
+  c10::SmallVector<Share, 3> shares_;
 };
 
 }  // namespace
 
-std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node,
+std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node, const codegen::KernelMemory& memory,
                                                         std::shared_ptr<const CompiledKernel> kernel) {
-  return std::make_unique<KernelCall>(node, std::move(kernel));
+  return std::make_unique<KernelCall>(node, memory, std::move(kernel));
 }
 
 }  // namespace graphlift::cpu

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/type.h"
@@ -69,7 +70,7 @@ class Code {
   Reg define(ir::DType type, int lanes, const std::string& text);  // %v = text
   void declare(const std::string& declaration) { declarations_.insert(declaration); }
 
-  const std::string& body() const { return body_; }
+  std::string take_body() { return std::exchange(body_, {}); }
   std::string declarations() const;
 
  private:

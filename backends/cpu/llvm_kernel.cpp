@@ -1,5 +1,7 @@
 // Owns: see llvm_kernel.h. The function loops over units; a unit computes its row values, then per phase one nest of
-// loops over the inner axes, whose innermost runs along the vector axis.
+// loops over the inner axes, whose innermost runs along the vector axis. Of a kernel that is cut, each phase is a
+// function (a stage), whose units join what the stages before left in the buffer of partial results; the last one
+// stores rows.
 #include "backends/cpu/llvm_kernel.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <map>
 
 #include "backends/cpu/llvm_primitives.h"
+#include "backends/cpu/loop_writer.h"
 #include "base/error.h"
 
 namespace graphlift::cpu {
@@ -18,32 +21,34 @@ using codegen::ScalarNode;
 using ir::DType;
 using Kind = ScalarNode::Kind;
 
-class KernelEmitter {
+class KernelEmitter : LoopWriter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const Target& target, std::string name)
-      : kernel_(kernel), schedule_(schedule), code_(target) {
+      : LoopWriter(target), kernel_(kernel), schedule_(schedule) {
     result_.name = std::move(name);
     index_.resize(kernel.axes.size());
+    axes_ = codegen::find_axes(kernel);
   }
 
   KernelCode run() {
-    result_.units = 1;
-    for (const int axis : schedule_.outer) result_.units = result_.units * extent(axis);
-    if (pieces()) result_.units = result_.units * ceildiv(extent(schedule_.vector_axis), schedule_.chunk);
-    // Strides of memory without elements say nothing: 0 where the axis is kept.
-    if (stores_nothing())
-      result_.units = 0;
-    else
-      loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
-    code_.line("ret void");
-    measure_unit();
-    result_.text = module();
+    plan_stages();
+    for (stage_ = 0; stage_ < result_.stages.size(); ++stage_) {
+      // Strides of memory without elements say nothing: 0 where the axis is kept.
+      if (!stores_nothing()) loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
+      end_function();
+    }
+    result_.element_work = 1;
+    for (const ScalarNode& node : kernel_.nodes)
+      if (node.kind == Kind::Prim) result_.element_work += row(node.prim).cost == codegen::PrimCost::Costly ? 4 : 0.25;
+    result_.text = module(result_.name, kernel_.buffers.size() + is_cut());
+    result_.numbers = numbers_;
     return std::move(result_);
   }
 
  private:
   // --- sizes and numbers ---------------------------------------------------------------------------------------------
   const ir::Sym& extent(int axis) const { return kernel_.axes[static_cast<size_t>(axis)].extent; }
+  bool is_cut() const { return schedule_.cut_axis >= 0; }
   // Whether units are pieces of the vector axis.
   bool pieces() const { return schedule_.vector_axis >= 0 && schedule_.shape != Shape::Rows; }
 
@@ -52,78 +57,42 @@ class KernelEmitter {
                        [](const codegen::KernelAxis& axis) { return !axis.reduced && axis.extent.same(0); });
   }
 
-  Reg symbolic(const ir::Sym& value) {
-    if (value.is_constant()) return code_.integer(value.constant(), DType::int64, 1);
-    const std::string text = value.str();
-    auto [found, fresh] = numbers_.emplace(text, static_cast<int>(result_.numbers.size()));
-    if (fresh) result_.numbers.push_back(value);
-    return {"%n" + std::to_string(found->second), DType::int64, 1};
-  }
-
-  Reg add(const Reg& a, const Reg& b) {
-    if (a.text == "0") return b;
-    if (b.text == "0") return a;
-    return code_.binary("add nsw", a, b);
-  }
-  Reg times(const Reg& a, const Reg& b) {
-    if (a.text == "0" || b.text == "0") return code_.integer(0, DType::int64, 1);
-    if (a.text == "1") return b;
-    if (b.text == "1") return a;
-    return code_.binary("mul nsw", a, b);
-  }
-  Reg whole(int64_t value) { return code_.integer(value, DType::int64, 1); }
-
-  // --- control -------------------------------------------------------------------------------------------------------
-  std::string variable(const std::string& type) {
-    const std::string name = "%" + code_.fresh("x");
-    allocas_ += "  " + name + " = alloca " + type + "\n";
-    return name;
-  }
-  void set(const std::string& variable, const Reg& value) {
-    code_.line("store " + Code::type(value) + " " + value.text + ", ptr " + variable);
-  }
-  Reg get(const std::string& variable, DType type, int lanes) {
-    return code_.define(type, lanes, "load " + Code::type(type, lanes) + ", ptr " + variable);
-  }
-
-  // for (i = from; i < to; i += step); leaves the counter behind the last full step.
-  std::string loop(const std::string& from, const std::string& to, int64_t step,
-                   const std::function<void(const Reg&)>& body) {
-    const std::string counter = variable("i64");
-    const std::string head = code_.fresh("head"), inside = code_.fresh("body"), done = code_.fresh("done");
-    set(counter, {from, DType::int64, 1});
-    code_.line("br label %" + head);
-    code_.label(head);
-    const Reg i = get(counter, DType::int64, 1);
-    const Reg last = step == 1 ? i : code_.binary("add nsw", i, whole(step - 1));
-    const Reg more = code_.compare("icmp slt", last, {to, DType::int64, 1});
-    code_.line("br i1 " + more.text + ", label %" + inside + ", label %" + done);
-    code_.label(inside);
-    body(i);
-    set(counter, code_.binary("add nsw", i, whole(step)));
-    code_.line("br label %" + head);
-    code_.label(done);
-    return counter;
-  }
-
-  void when(const Reg& condition, const std::function<void()>& yes, const std::function<void()>& no = {}) {
-    const std::string then = code_.fresh("then"), otherwise = code_.fresh("else"), end = code_.fresh("end");
-    code_.line("br i1 " + condition.text + ", label %" + then + ", label %" + (no ? otherwise : end));
-    code_.label(then);
-    yes();
-    code_.line("br label %" + end);
-    if (no) {
-      code_.label(otherwise);
-      no();
-      code_.line("br label %" + end);
-    }
-    code_.label(end);
-  }
-
   // --- a unit --------------------------------------------------------------------------------------------------------
+  void plan_stages() {
+    ir::Sym rows = 1, elements = pieces() ? ir::Sym(schedule_.chunk) : ir::Sym(1);
+    for (const int axis : schedule_.outer) rows = rows * extent(axis);
+    if (pieces()) rows = rows * ceildiv(extent(schedule_.vector_axis), schedule_.chunk);
+    if (stores_nothing()) rows = 0;
+    auto length = [&](int axis) { return axis == schedule_.cut_axis ? schedule_.cut_length : extent(axis); };
+    if (schedule_.shape == Shape::Rows) elements = length(schedule_.vector_axis);
+    for (const int axis : schedule_.inner) elements = elements * length(axis);
+    if (!is_cut()) return result_.stages.push_back({rows, elements});
+    slots_ = rows * schedule_.cuts;
+    result_.stages.assign(static_cast<size_t>(schedule_.phases), {slots_, elements});
+    const bool stores_rows = std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                                         [&](const auto& store) { return !schedule_.varies(store.index); });
+    if (stores_rows) result_.stages.push_back({rows, schedule_.cuts});
+    const int lanes = schedule_.shape == Shape::Columns ? schedule_.lanes : 1;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (kernel_.nodes[i].kind == Kind::Reduce) {
+        const int order = static_cast<int>(partials_.size());
+        partials_.emplace(static_cast<int>(i), order);
+      }
+    result_.partial_words = slots_ * (static_cast<int64_t>(partials_.size()) * lanes);
+  }
+  // Whether units are pieces of rows or columns, and not whole ones.
+  bool in_pieces() const { return is_cut() && stage_ < static_cast<size_t>(schedule_.phases); }
+
   void emit_unit(const Reg& unit) {
     Reg rest = unit;
     Reg from = whole(0);
+    if (in_pieces()) {
+      const Reg length = symbolic(schedule_.cut_length);
+      cut_from_ = times(take(&rest, symbolic(schedule_.cuts)), length);
+      cut_to_ = code_.intrinsic("smin", {symbolic(extent(schedule_.cut_axis)), add(cut_from_, length)});
+    }
+    unit_ = unit;
+    row_ = rest;
     if (pieces()) {
       const Reg count = symbolic(ceildiv(extent(schedule_.vector_axis), schedule_.chunk));
       from = times(take(&rest, count), whole(schedule_.chunk));
@@ -138,16 +107,12 @@ class KernelEmitter {
       emit_rows(from);
   }
 
-  Reg take(Reg* rest, const Reg& count) {
-    if (count.text == "1") return whole(0);
-    const Reg part = code_.binary("urem", *rest, count);
-    *rest = code_.binary("udiv", *rest, count);
-    return part;
-  }
-
-  void emit_rows(const Reg& from) {
+  void emit_rows(Reg from) {
     Reg to = whole(1);
-    if (schedule_.vector_axis >= 0) {
+    if (in_pieces() && schedule_.cut_axis == schedule_.vector_axis) {
+      from = cut_from_;
+      to = cut_to_;
+    } else if (schedule_.vector_axis >= 0) {
       const ir::Sym& size = extent(schedule_.vector_axis);
       to = symbolic(size);
       if (pieces() && !(size.is_constant() && size.constant() <= schedule_.chunk))
@@ -211,13 +176,48 @@ class KernelEmitter {
   void emit_phases(const Innermost& innermost) {
     rows_.clear();
     spills_made_.clear();
+    if (is_cut()) return emit_stage(innermost);
     for (int phase = 0; phase <= schedule_.phases; ++phase) {
       emit_row_values(phase);
       if (phase < schedule_.phases) emit_phase(phase, innermost);
     }
+    store_rows();
+  }
+
+  void store_rows() {
     for (const auto& store : kernel_.stores)
       if (!schedule_.varies(store.index))
         write(store.buffer, store.index, rows_.at(store.value), row_mask_, row_lanes_);
+  }
+
+  void emit_stage(const Innermost& innermost) {
+    const int stage = static_cast<int>(stage_);
+    for (int phase = 0; phase <= stage; ++phase) {
+      emit_row_values(phase);
+      if (phase < stage)
+        for (const auto& [node, order] : partials_)
+          if (schedule_.phase[static_cast<size_t>(node)] == phase + 1) rows_[node] = joined(node, order);
+    }
+    in_pieces() ? emit_phase(stage, innermost) : store_rows();
+  }
+
+  // Where partial results of a reduction are: those of one row one after another.
+  std::string partial_place(int order, const Reg& slot) {
+    const Reg at = add(times(symbolic(slots_), whole(order)), slot);
+    return code_.element(base(static_cast<int>(kernel_.buffers.size())), DType::float64, times(at, whole(row_lanes_)));
+  }
+
+  Reg joined(int node, int order) {
+    const ScalarNode& reduce = kernel_.nodes[static_cast<size_t>(node)];
+    const std::string sum = variable(Code::type(reduce.type, row_lanes_));
+    set(sum, emit_identity(code_, reduce.reduce, reduce.type, row_lanes_));
+    const Reg cuts = symbolic(schedule_.cuts), first = times(row_, cuts);
+    loop("0", cuts.text, 1, [&](const Reg& i) {
+      const Reg part = code_.load(partial_place(order, add(first, i)), reduce.type, row_lanes_, nullptr);
+      const Reg so_far = get(sum, reduce.type, row_lanes_);
+      set(sum, emit_primitive(code_, codegen::combiner(reduce.reduce), {so_far, part}, reduce.type));
+    });
+    return get(sum, reduce.type, row_lanes_);
   }
 
   void emit_row_values(int phase) {
@@ -244,7 +244,11 @@ class KernelEmitter {
     for (const auto& [node, accumulator] : accumulators) {
       const ScalarNode& reduce = kernel_.nodes[static_cast<size_t>(node)];
       const Reg total = get(accumulator, reduce.type, lanes);
-      rows_[node] = row_lanes_ == 1 ? emit_horizontal(code_, reduce.reduce, total) : total;
+      const Reg result = row_lanes_ == 1 ? emit_horizontal(code_, reduce.reduce, total) : total;
+      if (is_cut())
+        code_.store(partial_place(partials_.at(node), unit_), reduce.type, result, nullptr);
+      else
+        rows_[node] = result;
     }
   }
 
@@ -257,7 +261,9 @@ class KernelEmitter {
   void inner_loops(size_t level, const std::function<void()>& body) {
     if (level == schedule_.inner.size()) return body();
     const int axis = schedule_.inner[level];
-    loop("0", symbolic(extent(axis)).text, 1, [&](const Reg& i) {
+    const bool cut = in_pieces() && axis == schedule_.cut_axis;
+    const Reg from = cut ? cut_from_ : whole(0), to = cut ? cut_to_ : symbolic(extent(axis));
+    loop(from.text, to.text, 1, [&](const Reg& i) {
       index_[static_cast<size_t>(axis)] = i;
       inner_loops(level + 1, body);
     });
@@ -289,10 +295,13 @@ class KernelEmitter {
       const Reg sum = get(accumulator, reduce.type, x.lanes);
       set(accumulator, emit_primitive(code_, codegen::combiner(reduce.reduce), {sum, x}, reduce.type));
     }
+    std::vector<std::pair<const codegen::KernelStore*, Reg>> written;
     for (const auto& store : kernel_.stores) {
       if (!schedule_.varies(store.index) || schedule_.phase[static_cast<size_t>(store.value)] != phase) continue;
-      write(store.buffer, store.index, value(store.value), mask, schedule_.lanes);
+      written.emplace_back(&store, value(store.value));
     }
+    // Last: a buffer may be one that was read.
+    for (const auto& [store, x] : written) write(store->buffer, store->index, x, mask, schedule_.lanes);
   }
 
   // Where a row keeps an element value: memory on the stack, padded to whole vectors.
@@ -314,8 +323,11 @@ class KernelEmitter {
   // --- one node ------------------------------------------------------------------------------------------------------
   Reg compute(const ScalarNode& node, int lanes, const Reg* mask, const std::function<Reg(int)>& value) {
     switch (node.kind) {
-      case Kind::Load:
-        return read(node, lanes, mask);
+      case Kind::Load: {
+        std::vector<Reg> places;
+        for (const int arg : node.args) places.push_back(value(arg));
+        return read(node, places, lanes, mask);
+      }
       case Kind::Number:
         if (ir::is_floating(node.type)) return code_.real(node.real, node.type, lanes);
         if (node.integer.is_constant()) return code_.integer(node.integer.constant(), node.type, lanes);
@@ -355,15 +367,29 @@ class KernelEmitter {
 
   std::string base(int buffer) const { return "%b" + std::to_string(buffer); }
 
-  Reg read(const ScalarNode& node, int lanes, const Reg* mask) {
+  bool varies_by_lane(int node) const {
+    return schedule_.vector_axis >= 0 && (axes_[static_cast<size_t>(node)] >> schedule_.vector_axis & 1);
+  }
+
+  // `given`: the values of the node's operands, places from data.
+  Reg read(const ScalarNode& node, const std::vector<Reg>& given, int lanes, const Reg* mask) {
     const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
     const ir::Sym stride = lane_stride(node.index);
-    if (lanes == 1 || stride.same(0))
-      return code_.splat(code_.load(code_.element(base(node.buffer), dtype, place(node.index)), dtype, 1, nullptr),
-                         lanes);
-    if (stride.same(1))
-      return code_.load(code_.element(base(node.buffer), dtype, place(node.index)), dtype, lanes, mask);
-    return code_.gather(base(node.buffer), places(node.index, lanes), dtype, mask);
+    const bool far = std::any_of(node.args.begin(), node.args.end(), [&](int arg) { return varies_by_lane(arg); });
+    if (lanes > 1 && (far || !(stride.same(0) || stride.same(1)))) {
+      Reg sum = places(node.index, lanes);
+      for (size_t i = 0; i < given.size(); ++i) {
+        const Reg step = code_.splat(symbolic(node.steps[i]), lanes);
+        sum = code_.binary("add nsw", sum, code_.binary("mul nsw", code_.splat(given[i], lanes), step));
+      }
+      return code_.gather(base(node.buffer), sum, dtype, mask);
+    }
+    Reg first = place(node.index);
+    for (size_t i = 0; i < given.size(); ++i)
+      first = add(first, times(code_.part(given[i], 0, 1), symbolic(node.steps[i])));
+    const std::string pointer = code_.element(base(node.buffer), dtype, first);
+    if (lanes > 1 && stride.same(1)) return code_.load(pointer, dtype, lanes, mask);
+    return code_.splat(code_.load(pointer, dtype, 1, nullptr), lanes);
   }
 
   void write(int buffer, const Affine& index, const Reg& value, const Reg* mask, int lanes) {
@@ -375,41 +401,14 @@ class KernelEmitter {
     code_.scatter(base(buffer), places(index, lanes), dtype, typed, mask);
   }
 
-  // --- the module ----------------------------------------------------------------------------------------------------
-  void measure_unit() {
-    result_.unit_elements = pieces() ? ir::Sym(schedule_.chunk) : ir::Sym(1);
-    if (schedule_.shape == Shape::Rows) result_.unit_elements = extent(schedule_.vector_axis);
-    for (const int axis : schedule_.inner) result_.unit_elements = result_.unit_elements * extent(axis);
-    result_.element_work = 1;
-    for (const ScalarNode& node : kernel_.nodes)
-      if (node.kind == Kind::Prim) result_.element_work += row(node.prim).cost == codegen::PrimCost::Costly ? 4 : 0.25;
-  }
-
-  std::string module() {
-    std::string parameters, loads, arguments;
-    // What the function's tables hold becomes parameters of the function that works.
-    auto pass = [&](const std::string& type, const char* attribute, const char* table, const std::string& name) {
-      parameters += type + attribute + " %" + name + ", ";
-      arguments += type + " %" + name + ", ";
-      loads += "  %p" + name + " = getelementptr " + type + ", ptr " + table + ", i64 " + name.substr(1) + "\n  %" +
-               name + " = load " + type + ", ptr %p" + name + "\n";
-    };
-    for (size_t i = 0; i < kernel_.buffers.size(); ++i) pass("ptr", " noalias", "%buffers", "b" + std::to_string(i));
-    for (size_t i = 0; i < result_.numbers.size(); ++i) pass("i64", "", "%numbers", "n" + std::to_string(i));
-    const std::string bits = std::to_string(code_.target().vector_bytes * 8);
-    return code_.declarations() + "define internal void @work(" + parameters + "i64 %begin, i64 %end) #0 {\nentry:\n" +
-           allocas_ + code_.body() + "}\ndefine void @" + result_.name +
-           "(ptr %buffers, ptr %numbers, i64 %begin, i64 %end) #0 {\n" + loads + "  call void @work(" + arguments +
-           "i64 %begin, i64 %end)\n  ret void\n}\nattributes #0 = { nounwind \"prefer-vector-width\"=\"" + bits +
-           "\" \"min-legal-vector-width\"=\"" + bits + "\" }\n";
-  }
-
   const Kernel& kernel_;
   const Schedule& schedule_;
-  Code code_;
   KernelCode result_;
-  std::string allocas_;
-  std::map<std::string, int> numbers_;
+  size_t stage_ = 0;
+  ir::Sym slots_ = 0;            // of partial results, per reduction
+  std::map<int, int> partials_;  // the order of reductions in memory
+  Reg unit_, row_, cut_from_, cut_to_;
+  std::vector<uint64_t> axes_;         // per node, as find_axes() has them
   std::vector<Reg> index_;             // per axis, as far as loops have it
   std::map<int, Reg> rows_;            // row values by node
   std::map<int, std::string> spills_;  // memory per spilled node

@@ -13,10 +13,21 @@ using Kind = ScalarNode::Kind;
 
 constexpr int64_t kElementChunk = 4096;
 
+// Along axes that places from data vary with, a load steps by anything.
+Affine steps_of(const ScalarNode& load, const std::vector<uint64_t>& axes) {
+  constexpr int64_t kFar = 1 << 20;
+  Affine index = load.index;
+  for (const int arg : load.args)
+    for (size_t axis = 0; axis < index.strides.size(); ++axis)
+      if (axes[static_cast<size_t>(arg)] >> axis & 1) index.strides[axis] = kFar;
+  return index;
+}
+
 template <class Visit>
 void for_each_access(const Kernel& kernel, Visit visit) {
+  const std::vector<uint64_t> axes = codegen::find_axes(kernel);
   for (const ScalarNode& node : kernel.nodes)
-    if (node.kind == Kind::Load) visit(node.index, 1);
+    if (node.kind == Kind::Load) visit(node.args.empty() ? node.index : steps_of(node, axes), 1);
   for (const auto& store : kernel.stores) visit(store.index, 2);
 }
 
@@ -87,7 +98,7 @@ void find_levels(const Kernel& kernel, Schedule* schedule) {
       inner = inner || schedule->is_inner[static_cast<size_t>(arg)];
       phase = std::max(phase, schedule->phase[static_cast<size_t>(arg)]);
     }
-    if (node.kind == Kind::Load || node.kind == Kind::Index) inner = schedule->varies(node.index);
+    if (node.kind == Kind::Load || node.kind == Kind::Index) inner = inner || schedule->varies(node.index);
     if (node.kind == Kind::Reduce) inner = false, ++phase;
     schedule->is_inner.push_back(inner);
     schedule->phase.push_back(phase);
@@ -131,6 +142,7 @@ Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
   if (schedule.shape == Shape::Elements) schedule.chunk = kElementChunk;
   if (schedule.shape == Shape::Columns) schedule.chunk = schedule.lanes;
   find_levels(kernel, &schedule);
+  find_cuts(kernel, &schedule);
   find_spills(kernel, &schedule);
   return schedule;
 }

@@ -24,6 +24,10 @@ struct Schedule {
   std::vector<bool> is_inner;
   std::vector<int> phase;
   int phases = 1;
+  // Few long rows or columns: each is reduced in `cuts` pieces of `cut_length` along a reduced axis, whose results are
+  // joined in the order of the pieces. A phase is a stage then.
+  int cut_axis = -1;
+  ir::Sym cut_length = 0, cuts = 1;
   // Rows: element values that are kept for later phases, `row_elements` of each.
   std::vector<bool> spilled;
   int64_t row_elements = 0;
@@ -32,6 +36,8 @@ struct Schedule {
   bool is_inner_axis(int axis) const;
 };
 
+// Decides about cuts; the loops are known.
+void find_cuts(const codegen::Kernel& kernel, Schedule* schedule);
 // Fills `spilled`; the rest of the schedule is complete.
 void find_spills(const codegen::Kernel& kernel, Schedule* schedule);
 

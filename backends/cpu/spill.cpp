@@ -59,7 +59,7 @@ class SpillFinder {
 void find_spills(const Kernel& kernel, Schedule* schedule) {
   schedule->spilled.assign(kernel.nodes.size(), false);
   schedule->row_elements = 0;
-  if (schedule->shape != Shape::Rows || schedule->phases < 2) return;
+  if (schedule->shape != Shape::Rows || schedule->phases < 2 || schedule->cut_axis >= 0) return;
   const ir::Sym& size = kernel.axes[static_cast<size_t>(schedule->vector_axis)].extent;
   if (!size.is_constant()) return;
   int64_t elements = (size.constant() + schedule->lanes - 1) / schedule->lanes * schedule->lanes;

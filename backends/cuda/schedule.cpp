@@ -78,7 +78,7 @@ class Scheduler {
         inner = inner || made_.is_inner[static_cast<size_t>(arg)];
         phase = std::max(phase, phase_of(arg));
       }
-      if (node.kind == Kind::Load || node.kind == Kind::Index) inner = varies(kernel_, node.index);
+      if (node.kind == Kind::Load || node.kind == Kind::Index) inner = inner || varies(kernel_, node.index);
       if (node.kind == Kind::Reduce) inner = false, ++phase;
       made_.is_inner.push_back(inner);
       made_.phase.push_back(phase);

@@ -136,6 +136,7 @@ class Builder {
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { step.reads.push_back(slot(value)); });
     release(node, &step);
     add_results(node, &step);
+    if (step.native->writes_inputs()) program_.writes_from_ = std::min(program_.writes_from_, program_.steps_.size());
     program_.steps_.push_back(std::move(step));
     return true;
   }

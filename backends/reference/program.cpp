@@ -105,6 +105,14 @@ void Program::execute(const Step& step, Running& running) const {
   if (!step.expected.empty()) check_results(step, running);
 }
 
+void Program::execute_after_writing(Running& running) const {
+  try {
+    for (size_t i = writes_from_; i < steps_.size(); ++i) execute(steps_[i], running);
+  } catch (const std::exception& error) {
+    throw backend::AfterWriting(error.what());
+  }
+}
+
 void Program::run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const {
   Running running;
   running.slots.resize(slot_count_);
@@ -117,7 +125,9 @@ void Program::run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* output
       inputs[i].reset();
   }
   for (const auto& [slot, tensor] : constant_slots_) running.slots[static_cast<size_t>(slot)] = tensor;
-  for (const Step& step : steps_) execute(step, running);
+  const size_t plain = std::min(writes_from_, steps_.size());
+  for (size_t i = 0; i < plain; ++i) execute(steps_[i], running);
+  if (plain < steps_.size()) execute_after_writing(running);
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Output& output = outputs_[i];
     if (output.slot < 0) continue;

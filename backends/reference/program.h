@@ -40,6 +40,8 @@ class NativeCall {
   // `inputs`: one per value among the node's arguments, in order, lists flattened. `outputs`: one undefined tensor per
   // result of the node.
   virtual void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const = 0;
+  // Whether it writes to inputs of the graph, as `backend::Options::writes` allows.
+  virtual bool writes_inputs() const { return false; }
 };
 // Null: torch runs the node.
 using NativeFactory = std::function<std::unique_ptr<NativeCall>(const ir::Node& node)>;
@@ -73,6 +75,7 @@ class Program final : public backend::CompiledGraph {
   friend class Builder;
   struct Running;
   void execute(const Step& step, Running& running) const;
+  void execute_after_writing(Running& running) const;
   void execute_native(const Step& step, Running& running) const;
   void check_results(const Step& step, Running& running) const;
 
@@ -82,6 +85,7 @@ class Program final : public backend::CompiledGraph {
   std::vector<int32_t> input_slots_;  // -1: no use
   std::vector<std::pair<int32_t, c10::IValue>> constant_slots_;
   std::vector<Step> steps_;
+  size_t writes_from_ = SIZE_MAX;  // the first step that writes to inputs
   std::vector<c10::IValue> constants_;
   std::vector<ComputedArg> computed_;
   struct Output {

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -20,6 +22,14 @@ struct Options {
   std::string mode = "default";
   bool emulate_precision_casts = false;  // 16-bit floats are rounded after each call, as eager does
   std::vector<std::string> skip;         // names of passes and stages that don't run
+  // (output, input): the output's value is copied into the input when the run is over. A backend may write it there
+  // itself and hand out the input, if no call behind that can fail otherwise than by AfterWriting.
+  std::vector<std::pair<int, int>> writes;
+};
+
+// An error that came when inputs had been written to: the graph must not run again.
+struct AfterWriting : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 // An executable graph. Thread-safe: run() keeps its state on the caller's stack.

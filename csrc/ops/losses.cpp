@@ -70,8 +70,11 @@ bool soft_margin_gradient(ShapeCall& call) {
   return placement && give(call, type.dtype, type.device, std::move(placement->sizes), std::move(placement->strides));
 }
 
+// Of self's dtype on CPU, whatever torch's meta kernel says.
 bool huber_loss(ShapeCall& call) {
-  if (!pairwise<2, kSamePair>(call) || call.integer(2) != kNoReduction) return !call.results.empty();
+  if (!pairwise<2, kPair>(call)) return false;
+  call.results[0]->dtype = call.tensor(0).dtype;
+  if (call.integer(2) != kNoReduction) return true;
   call.results.clear();
   return give_preserved(call, call.tensor(0), call.tensor(0).dtype);
 }

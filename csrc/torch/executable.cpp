@@ -109,7 +109,22 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend,
                                                   options.how, which);
   }
-  forward_ = options.backend->compile(*forward_graph_, constants, options.how);
+  backend::Options how = options.how;
+  how.writes = direct_writes();
+  forward_ = options.backend->compile(*forward_graph_, constants, how);
+}
+
+// What a backend may write into inputs itself: without history, and while backward reads no input as it was.
+std::vector<std::pair<int, int>> RegionExecutable::direct_writes() const {
+  std::vector<std::pair<int, int>> writes;
+  if (backward_) return writes;
+  for (const Mutation& mutation : mutations_) {
+    const InputPlan& plan = inputs_[static_cast<size_t>(mutation.input)];
+    const bool plain = plan.tangent < 0 && (mutation.no_grad || mutation.unversioned || !plan.type.requires_grad);
+    const bool copied = std::find(copies_.begin(), copies_.end(), mutation.slot) != copies_.end();
+    if (plain && !copied && !plan.number) writes.emplace_back(mutation.slot, mutation.input);
+  }
+  return writes;
 }
 
 void RegionExecutable::index_outputs() {

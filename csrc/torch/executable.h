@@ -72,6 +72,7 @@ class RegionExecutable final : public Executable {
   void index_outputs();
   void index_gradients();
   void find_copies();
+  std::vector<std::pair<int, int>> direct_writes() const;
   void plan_saved(const std::vector<std::pair<int, int>>& saved);
   void find_version(const std::vector<int>& plan_of_slot, SavedFrom* from) const;
 

@@ -68,7 +68,8 @@ Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObj
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
     error.restore();
     return Ran::Failed;
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    late = late || dynamic_cast<const backend::AfterWriting*>(&error) != nullptr;
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
     torch::translate_exception_to_python(std::current_exception());
     return late || draws_ ? Ran::Failed : Ran::Untouched;
@@ -162,6 +163,10 @@ bool copy_directly(const at::Tensor& to, const at::Tensor& from, bool versioned)
 void RegionExecutable::write_back(Call& call) const {
   for (const Mutation& mutation : mutations_) {
     const at::Tensor &to = call.input(mutation.input), &from = call.values[static_cast<size_t>(mutation.slot)];
+    if (to.is_same(from)) {  // the backend wrote it there
+      if (!mutation.unversioned && !to.is_inference()) to.unsafeGetTensorImpl()->bump_version();
+      continue;
+    }
     if (mutation.unversioned) {
       BelowAutograd below;
       if (!copy_directly(to, from, false)) to.copy_(from);

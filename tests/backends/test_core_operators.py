@@ -13,9 +13,8 @@ TORCHS = {
     "memory without values": "empty.memory_format empty_strided.default",
     "draws advance torch's generator in torch's order": "native_dropout.default rand.default randn.default randperm.default",
     "places in memory come from data, and a wrong one is an exception": """
-        embedding.default embedding_dense_backward.default _embedding_bag.default gather.default index.Tensor
-        index_put.default index_select.default masked_scatter.default scatter.value scatter.src scatter_add.default
-        scatter_reduce.two""",
+        embedding_dense_backward.default _embedding_bag.default index_put.default masked_scatter.default
+        scatter.value scatter.src scatter_add.default scatter_reduce.two""",
     "the size of the result comes from data": "nonzero.default",
     "an order over elements, not a loop of independent ones": "cumsum.default sort.default topk.default",
     "a place beside the value": "argmax.default argmin.default max.dim min.dim",

@@ -3,8 +3,11 @@
 
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
+#include "capture/c_proxies.h"
+#include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/set_order.h"
 #include "capture/tensor_attributes.h"
 
 namespace graphlift::capture {
@@ -20,6 +23,9 @@ Ref python_special(Capture& capture, PyObject* object, const char* name) {
   if (method && !PyMethod_Check(method.get()) && !PyFunction_Check(method.get())) return Ref();
   return method;
 }
+
+// What C code finds out of a key of a fresh object.
+Look look_of_key(PyObject* object) { return PyDict_Check(object) ? Look::Compares : Look::Reads; }
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
@@ -72,7 +78,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
           PyType_IsSubtype(Py_TYPE(object), &PyType_Type) ? python_special(capture, object, "__getitem__") : Ref();
       (void)of_class;
     }
-    if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
+    if (!look_at(capture, plain_key.get(), look_of_key(object))) return Ref();
     return from_c_code(capture, Ref::steal(PyObject_GetItem(object, plain_key.get())));
   }
   Py_ssize_t index = 0;
@@ -105,7 +111,7 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   if (!plain_key) return -1;
   Outside* outside = capture.objects.find(object);
   if (!outside) {
-    if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
+    if (!look_at(capture, plain_key.get(), look_of_key(object))) return -1;
     Ref stored = Ref::borrow(value);
     // A slice of a list takes the items of what is assigned; a tensor takes its elements.
     if (value && (tensor || PySlice_Check(key))) stored = for_c_code(capture, value);
@@ -151,9 +157,8 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
   if (PyErr_Occurred()) return -1;
   Outside* outside = capture.objects.find(container);
   const Kind kind = container_kind(container);
-  tell_apart(capture, item);
   Ref plain = capture.concrete(item);
-  if (!plain) return -1;
+  if (!plain || !look_at(capture, plain.get(), Look::Compares)) return -1;
   if (outside && (kind == Kind::Dict || kind == Kind::OrderedDict)) {
     if (outside->shadow) return PySequence_Contains(outside->shadow.get(), plain.get());
     Ref value = dict_get(capture, container, plain.get());
@@ -163,8 +168,11 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
   if (outside && kind == Kind::None && !is_python_class(Py_TYPE(container)))
     return break_status(capture, "unsupported_item", type_name(container));
   Ref shadow = for_c_code(capture, container);
-  Ref plain_item = shadow ? for_c_code(capture, plain.get()) : Ref();
-  return plain_item ? PySequence_Contains(shadow.get(), plain.get()) : -1;
+  if (!shadow || !for_c_code(capture, plain.get())) return -1;
+  if (PyIter_Check(shadow.get())) shadow = element_proxy(capture, shadow.get(), true, Look::Compares);
+  const bool known = PyDict_Check(shadow.get()) || PyAnySet_Check(shadow.get());  // each key was looked at
+  if (!shadow || (!known && !look_at(capture, shadow.get(), Look::Compares))) return -1;
+  return PySequence_Contains(shadow.get(), plain.get());
 }
 
 Ref iterate(Capture& capture, PyObject* iterable) {
@@ -176,7 +184,8 @@ Ref iterate(Capture& capture, PyObject* iterable) {
   if (outside && container_kind(iterable) == Kind::None && !is_python_class(Py_TYPE(iterable)))
     return break_here(capture, "unsupported_iteration", type_name(iterable));
   Ref shadow = for_c_code(capture, iterable);
-  return shadow ? Ref::steal(PyObject_GetIter(shadow.get())) : shadow;
+  if (!shadow || !order_is_read(capture, shadow.get())) return Ref();
+  return Ref::steal(PyObject_GetIter(shadow.get()));
 }
 
 Ref next(Capture& capture, PyObject* iterator) {

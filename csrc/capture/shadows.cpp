@@ -2,6 +2,7 @@
 // Must not: change the outside container.
 #include "base/once.h"
 #include "capture/containers.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 
@@ -158,8 +159,7 @@ bool shadow_of_set(Capture& capture, Outside* outside, Kind kind) {
     }
   }
   capture.guards.add(outside->origin, GuardKind::SetIs, frozen.get());
-  // A copy keeps the iteration order of the original's table better than one from a tuple.
-  Ref shadow = Ref::steal(kind == Kind::Set ? PySet_New(object) : PyFrozenSet_New(object));
+  Ref shadow = cpython::copy_of_set(object, kind == Kind::FrozenSet);
   if (!shadow) return false;
   capture.objects.set_shadow(outside, std::move(shadow), std::move(items));
   return true;

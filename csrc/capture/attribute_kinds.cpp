@@ -131,6 +131,9 @@ int function_set(Capture& capture, PyObject* function, PyObject* name, PyObject*
 Ref method_get(Capture& capture, PyObject* method, PyObject* name) {
   if (Outside* outside = capture.objects.find(method)) {
     const bool self = named(name, "__self__");
+    if (!self && !named(name, "__func__") && !named(name, "__doc__") && _PyType_Lookup(&PyMethod_Type, name))
+      return Ref::steal(
+          PyObject_GetAttr(method, name));  // bound to the method, whose parts are looked at when it is called
     if (self || named(name, "__func__"))
       return capture.admit(
           self ? PyMethod_GET_SELF(method) : PyMethod_GET_FUNCTION(method),
@@ -139,7 +142,8 @@ Ref method_get(Capture& capture, PyObject* method, PyObject* name) {
                                  capture.origins().child(outside->origin, OriginKind::MethodFunction));
     return function ? get_attr(capture, function.get(), name) : function;
   }
-  if (named(name, "__self__") || named(name, "__func__") || named(name, "__class__"))
+  if (named(name, "__self__") || named(name, "__func__") ||
+      (!named(name, "__doc__") && _PyType_Lookup(&PyMethod_Type, name)))
     return Ref::steal(PyObject_GetAttr(method, name));
   return get_attr(capture, PyMethod_GET_FUNCTION(method), name);
 }
@@ -148,6 +152,8 @@ bool is_super(PyObject* object) { return PyObject_TypeCheck(object, &PySuper_Typ
 
 Ref super_get(Capture& capture, PyObject* object, PyObject* name) {
   if (named(name, "__class__")) return Ref::steal(PyObject_GetAttr(object, name));
+  if (capture.is_outside(object))
+    return break_here(capture, "unsupported_attribute", std::string("super.") + PyUnicode_AsUTF8(name));
   Ref start = Ref::steal(PyObject_GetAttrString(object, "__thisclass__"));
   Ref type = start ? Ref::steal(PyObject_GetAttrString(object, "__self_class__")) : Ref();
   Ref self = type ? Ref::steal(PyObject_GetAttrString(object, "__self__")) : Ref();

@@ -1,14 +1,17 @@
 // Owns: see c_calls.h.
 #include "capture/c_calls.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 #include "capture/attribute_kinds.h"
 #include "capture/attributes.h"
 #include "capture/c_proxies.h"
+#include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
-#include "capture/items.h"
+#include "capture/set_order.h"
 #include "cpython/hook.h"
 #include "cpython/raw_dict.h"
 
@@ -20,15 +23,8 @@ using guards::OriginKind;
 
 namespace {
 
-// An outside object of a C type whose state C code would read.
-bool opaque(Capture& capture, PyObject* object) {
-  if (!capture.is_outside(object) || container_kind(object) != Kind::None) return false;
-  PyTypeObject* type = Py_TYPE(object);
-  if (PyFunction_Check(object) || PyMethod_Check(object) || PyCell_Check(object)) return false;
-  return !is_python_class(type);
-}
-
-bool type_is(PyObject* object, std::string_view name) { return Py_TYPE(object)->tp_name == name; }
+bool type_named(PyTypeObject* type, std::string_view name) { return type->tp_name == name; }
+bool type_is(PyObject* object, std::string_view name) { return type_named(Py_TYPE(object), name); }
 
 // One call's arguments as C code gets them.
 struct Prepared {
@@ -50,50 +46,100 @@ bool has_callback(const CallArgs& call, uint16_t flags) {
   return false;
 }
 
+bool is_any_of(PyObject* descriptor, std::initializer_list<std::string_view> names) {
+  const char* name = PyUnicode_AsUTF8(PyDescr_NAME(descriptor));
+  return name && std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_descriptor(PyObject* callable) {
+  return Py_IS_TYPE(callable, &PyMethodDescr_Type) || Py_IS_TYPE(callable, &PyWrapperDescr_Type) ||
+         Py_IS_TYPE(callable, &PyClassMethodDescr_Type);
+}
+
+// What the methods of a builtin container find out.
+Look look_of_method(PyObject* descriptor) {
+  if (is_any_of(descriptor,
+                {"append",  "appendleft", "extend",  "extendleft", "popleft",  "popitem",  "reverse",   "rotate",
+                 "copy",    "clear",      "keys",    "values",     "items",    "__len__",  "__iter__",  "__reversed__",
+                 "__add__", "__iadd__",   "__mul__", "__imul__",   "__rmul__", "__copy__", "__sizeof__"}))
+    return Look::Nothing;
+  PyTypeObject* of = PyDescr_TYPE(descriptor);
+  const bool indexed = of == &PyList_Type || of == &PyTuple_Type || type_named(of, "collections.deque");
+  if (indexed)
+    return is_any_of(descriptor, {"insert", "pop", "__getitem__", "__setitem__", "__delitem__", "__init__"})
+               ? Look::Nothing
+               : Look::Compares;
+  if (!PyType_IsSubtype(of, &PyDict_Type)) return Look::Compares;
+  return is_any_of(descriptor, {"update", "__init__", "__or__", "__ror__", "__ior__"}) ? Look::Pairs : Look::Keys;
+}
+
+Look look_of(const CallArgs& call, uint16_t flags) {
+  if (flags & kMakesDict) return Look::Pairs;
+  if (flags & kCompares) return Look::Compares;
+  if (flags & kReads) return Look::Reads;
+  if (is_descriptor(call.callable)) {
+    PyTypeObject* of = PyDescr_TYPE(call.callable);
+    if (is_any_of(call.callable, {"__repr__", "__str__", "__format__"})) return Look::Reads;
+    if (is_any_of(call.callable, {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})) return Look::Compares;
+    if (is_container_type(of) || of == &PyTuple_Type || of == &PyFrozenSet_Type) return look_of_method(call.callable);
+  }
+  return flags & kShallow ? Look::Nothing : Look::Reads;
+}
+
+// Keys that are in a dict or set were looked at when they came in; what a key stands for is moved only.
+bool is_looked_at(const CallArgs& call, Py_ssize_t i, Look look) {
+  const bool keyed = call.nargs > 0 && (PyDict_Check(call.args[0]) || PyAnySet_Check(call.args[0]));
+  if (!is_descriptor(call.callable) || !keyed) return look != Look::Pairs || i < call.nargs;
+  if (look == Look::Keys || look == Look::Pairs) return i == 1 && i < call.nargs;
+  return i > 0 || look == Look::Reads || PyDict_Check(call.args[0]);
+}
+
+// Code that makes sets of sets, or changes them.
+bool makes_sets(const CallArgs& call) {
+  auto is_set = [](PyTypeObject* type) {
+    return PyType_IsSubtype(type, &PySet_Type) || PyType_IsSubtype(type, &PyFrozenSet_Type);
+  };
+  if (PyType_Check(call.callable)) return is_set(reinterpret_cast<PyTypeObject*>(call.callable));
+  return is_descriptor(call.callable) && is_set(PyDescr_TYPE(call.callable)) &&
+         !is_any_of(call.callable, {"pop", "__iter__", "__repr__", "__str__", "__reduce__"});
+}
+
+// Code that gives the same whatever the order of a set is.
+bool ignores_order(const CallArgs& call, PyObject* set) {
+  if (is_descriptor(call.callable))
+    return makes_sets(call) && is_any_of(call.callable, {"isdisjoint", "issubset", "issuperset", "__contains__",
+                                                         "__len__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__",
+                                                         "__ge__", "add", "discard", "remove", "clear", "__hash__"});
+  for (const char* name : {"sorted", "min", "max"}) {
+    if (call.callable != PyDict_GetItemString(PyEval_GetBuiltins(), name) || call.kwnames) continue;
+    PyObject* item;
+    Py_hash_t hash;
+    for (Py_ssize_t at = 0; cpython::raw_set_next(set, &at, &item, &hash);)
+      if (!is_value_constant(item)) return false;
+    return true;
+  }
+  return false;
+}
+
+// False after a break: the order of a set is not to be known.
+bool passes_in_order(Capture& capture, const CallArgs& call, PyObject* seen) {
+  if (!PyAnySet_Check(seen) || ignores_order(call, seen)) return true;
+  return makes_sets(call) ? order_goes_on(capture, seen) : order_is_read(capture, seen);
+}
+
 // The elements of an iterable that C code looks into. A container without containers from outside is harmless.
-Ref looked_into(Capture& capture, const Ref& seen, uint16_t flags) {
+Ref looked_into(Capture& capture, const Ref& seen, uint16_t flags, Look look) {
   PyObject* object = seen.get();
   const bool container = PyList_CheckExact(object) || PyTuple_CheckExact(object) || PyAnySet_Check(object);
   if (container ? !holds_outside_container(capture, object) : !PyIter_Check(object)) return seen;
-  return element_proxy(capture, object, flags & kHandsOn);
-}
-
-// False: an element that C code must not read.
-bool fix_elements(Capture& capture, PyObject* object, int depth);
-
-bool fix_element(Capture& capture, PyObject* element, int depth) {
-  if (opaque(capture, element)) return false;
-  if (capture.is_outside(element)) return fix_value(capture, element) || true;
-  return fix_elements(capture, element, depth + 1);
-}
-
-bool fix_elements(Capture& capture, PyObject* object, int depth) {
-  if (depth > 6) return true;  // refused as too deep elsewhere
-  auto fix = [&](PyObject* element) { return fix_element(capture, element, depth); };
-  if (PyTuple_Check(object) || PyList_Check(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      if (!fix(PySequence_Fast_GET_ITEM(object, i))) return false;
-  } else if (PyDict_Check(object)) {
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
-      if (!fix(key) || !fix(value)) return false;
-  } else if (PyAnySet_Check(object)) {
-    PyObject* key;
-    Py_hash_t hash;
-    for (Py_ssize_t at = 0; _PySet_NextEntry(object, &at, &key, &hash);)
-      if (!fix(key)) return false;
-  } else if (PySlice_Check(object)) {
-    auto* slice = reinterpret_cast<PySliceObject*>(object);
-    return fix(slice->start) && fix(slice->stop) && fix(slice->step);
-  }
-  return true;
+  return element_proxy(capture, object, flags & kHandsOn, look);
 }
 
 // False after a break: an argument that C code must not get.
 bool may_pass(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t flags) {
   PyObject* arg = call.args[i];
   const bool moved_only = (flags & kShallow) && i > 0;
-  if (opaque(capture, arg) && !moved_only) {
+  if (is_opaque(capture, arg) && !moved_only) {
     break_here(capture, "unknown_callable", describe(call.callable) + " on an object of type " + Py_TYPE(arg)->tp_name);
   } else if (is_outside_iterator(capture, arg) && reads_argument(call, i)) {
     break_here(capture, PyGen_Check(arg) ? "inner_generator" : "loop_boundary");
@@ -107,11 +153,16 @@ bool may_pass(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t fla
 
 Ref prepared_argument(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t flags, bool looks_into) {
   PyObject* arg = call.args[i];
-  if (is_callback(call, i, flags)) return call_proxy(capture, arg);
+  const Look look = look_of(call, flags);
+  if (is_callback(call, i, flags)) return call_proxy(capture, arg, flags & kCompares ? look : Look::Nothing);
   const bool moved_only = (flags & kShallow) && i > 0;
   const bool container = container_kind(arg) != Kind::None && capture.is_outside(arg);
   Ref seen = moved_only && !(container && reads_argument(call, i)) ? Ref::borrow(arg) : for_c_code(capture, arg);
-  if (seen && looks_into) seen = looked_into(capture, seen, flags);
+  if (seen && !passes_in_order(capture, call, seen.get())) return Ref();
+  const bool by_callback = has_callback(call, flags);  // which gets the elements, and gives what is looked at
+  if (seen && looks_into) seen = looked_into(capture, seen, flags, by_callback ? Look::Nothing : look);
+  if (seen && !by_callback && is_looked_at(call, i, look) && !look_at(capture, seen.get(), look, call.callable))
+    return Ref();
   if (seen && (!(flags & kSymbolic) || (!(flags & kShallow) && torch_layer::is_graph_float(seen.get()))))
     seen = capture.concrete(seen.get());
   return seen;
@@ -123,7 +174,7 @@ bool prepare(Capture& capture, const CallArgs& call, uint16_t flags, Prepared* o
   for (Py_ssize_t i = 0; i < total; ++i) {
     if (!may_pass(capture, call, i, flags)) return false;
     Ref seen = prepared_argument(capture, call, i, flags, looks_into);
-    if (!seen || (!(flags & kShallow) && !may_read(capture, seen.get(), describe(call.callable)))) return false;
+    if (!seen) return false;
     out->args.push_back(seen.get());
     out->hold.push_back(std::move(seen));
   }
@@ -131,12 +182,6 @@ bool prepare(Capture& capture, const CallArgs& call, uint16_t flags, Prepared* o
 }
 
 }  // namespace
-
-bool may_read(Capture& capture, PyObject* object, const std::string& what) {
-  if (fix_element(capture, object, 0)) return true;
-  break_here(capture, "unknown_callable", what + " on an object that holds values of a type that is not known");
-  return false;
-}
 
 // Methods that store their argument keep the outside object itself; all others read it.
 bool reads_argument(const CallArgs& call, Py_ssize_t index) {
@@ -162,7 +207,33 @@ Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Ref result = Ref::steal(
       PyObject_Vectorcall(call.callable, prepared.args.data(), static_cast<size_t>(call.nargs), call.kwnames));
   if (capture.pending) return Ref();
+  result = without_address(capture, std::move(result), prepared.args.data(), call.nargs, call.callable);
   return from_c_code(capture, std::move(result));
+}
+
+bool is_hash_of(PyObject* descriptor) {
+  return is_descriptor(descriptor) && PyUnicode_CompareWithASCIIString(PyDescr_NAME(descriptor), "__hash__") == 0;
+}
+
+bool is_key_hash(Capture& capture) {
+  if (capture.hash_reads > 0 || capture.frames.size() < 2) return false;  // the root returns it to its caller
+  const PyCodeObject* code = capture.frames.back().code();
+  return PyUnicode_CompareWithASCIIString(code->co_name, "__hash__") == 0;
+}
+
+Ref hash_call(Capture& capture, const CallArgs& call) {
+  if (call.nargs == 1 && !call.kwnames && hashes_address(capture, call.args[0])) {
+    if (!is_key_hash(capture))
+      return break_here(capture, "unknown_callable", "hash() of an object from outside, which is its address");
+    capture.address_hashed = true;
+    if (!look_at(capture, call.args[0], Look::Compares, call.callable)) return Ref();
+    return Ref::steal(PyLong_FromSsize_t(PyObject_Hash(call.args[0])));
+  }
+  const bool reads = !is_key_hash(capture);
+  capture.hash_reads += reads;
+  Ref result = run_prepared(capture, call, kCompares);
+  capture.hash_reads -= reads;
+  return result;
 }
 
 PyTypeObject* solid_base(PyTypeObject* type) {
@@ -192,13 +263,14 @@ Ref call_tensor_function(Capture& capture, const CallArgs& call) {
   for (Py_ssize_t i = 0; i < total; ++i) {
     if (type_is(call.args[i], "torch._C.Generator"))
       return break_here(capture, "generator_argument", describe(call.callable));
-    if (opaque(capture, call.args[i]))
+    if (is_opaque(capture, call.args[i]))
       return break_here(capture, "unknown_callable",
                         describe(call.callable) + " with an object of type " + Py_TYPE(call.args[i])->tp_name);
     Ref seen = for_c_code(capture, call.args[i]);
-    if (!seen || !may_read(capture, seen.get(), describe(call.callable))) return Ref();
+    if (!seen) return seen;
     if (holds_outside_container(capture, seen.get()))
       return break_here(capture, "nested_outside", describe(call.callable));
+    if (!look_at(capture, seen.get(), Look::Reads, call.callable)) return Ref();
     prepared.args.push_back(seen.get());
     prepared.hold.push_back(std::move(seen));
   }
@@ -227,6 +299,14 @@ int constructor_parts(Capture& capture, PyTypeObject* type, bool* python) {
   return 0;
 }
 
+// Of a class that C code makes instances of as it makes those of `base`.
+uint16_t constructor_flags(PyTypeObject* base) {
+  if (base == &PySet_Type || base == &PyFrozenSet_Type) return kShallow | kLooksInto | kHandsOn | kCompares;
+  if (PyType_IsSubtype(base, &PyDict_Type)) return kShallow | kLooksInto | kMakesDict;
+  const bool value = is_pure_type(base) && base != &PyBaseObject_Type && base != &PyTuple_Type;
+  return value ? kPure : kShallow;
+}
+
 Ref make_instance(Capture& capture, const CallArgs& call, PyTypeObject* type) {
   PyTypeObject* base = solid_base(type);
   const bool known = base == &PyBaseObject_Type || is_pure_type(base) || is_container_type(base) ||
@@ -234,7 +314,7 @@ Ref make_instance(Capture& capture, const CallArgs& call, PyTypeObject* type) {
   if (!known) return break_here(capture, "unknown_callable", describe(call.callable));
   bool python = false;
   if (constructor_parts(capture, type, &python) < 0) return Ref();
-  if (!python) return run_prepared(capture, call, kShallow);
+  if (!python) return run_prepared(capture, call, constructor_flags(base));
   Ref result = Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
   if (capture.pending) return Ref();
   if (result && PyType_Check(result.get())) capture.fresh_types.insert(result.get());
@@ -256,7 +336,7 @@ Ref call_type(Capture& capture, const CallArgs& call) {
   if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException)) && !is_python_class(type))
     return run_prepared(capture, call, kShallow);
   if (is_pure_type(type)) return run_prepared(capture, call, kPure);
-  if (is_container_type(type)) return run_prepared(capture, call, kShallow);
+  if (is_container_type(type)) return run_prepared(capture, call, constructor_flags(type));
   if (!is_python_class(type)) return break_here(capture, "unknown_callable", describe(call.callable));
   return make_instance(capture, call, type);
 }

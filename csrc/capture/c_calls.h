@@ -14,9 +14,6 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result);
 PyTypeObject* solid_base(PyTypeObject* type);  // the nearest base that is a C type
 // C types whose instances may run any method while they are fresh: iterators, generators, exceptions, deques...
 bool is_known_fresh_type(PyTypeObject* type);
-// C code is about to read what an object holds: values of subclasses of int, str... from outside in it are fixed. False
-// after a break: it is, or has in it, an object from outside whose state nobody knows.
-bool may_read(Capture& capture, PyObject* object, const std::string& what);
 // False: the callable stores the argument and never looks into it.
 bool reads_argument(const CallArgs& call, Py_ssize_t index);
 PyObject* method_wrapper_self(PyObject* wrapper);  // borrowed

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/once.h"
 #include "capture/attributes.h"
-#include "capture/c_calls.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/recipe_parts.h"
@@ -21,22 +20,25 @@ enum class Role : uint8_t { Call, LookInto, HandOn };
 struct Proxy {
   PyObject_HEAD PyObject* callable;  // null unless the role is Call
   Role role;
+  Look look;  // at what is handed on: an element, or what the callable returned
 };
 
-Ref look_into(Capture& capture, PyObject* element, bool moves) {
+Ref look_into(Capture& capture, PyObject* element, bool moves, Look look) {
   if (is_outside_iterator(capture, element)) return break_here(capture, "loop_boundary");
   const bool container = capture.is_outside(element) && container_kind(element) != Kind::None;
   if (container && moves) return break_here(capture, "nested_outside", "a C function");
   Ref seen = for_c_code(capture, element);
-  if (!seen || (!moves && !may_read(capture, seen.get(), "a C function"))) return Ref();
-  if (holds_outside_container(capture, seen.get())) return break_here(capture, "nested_outside", "a C function");
-  return seen;
+  if (seen && holds_outside_container(capture, seen.get()))
+    return break_here(capture, "nested_outside", "a C function");
+  return seen && look_at_element(capture, seen.get(), look) ? std::move(seen) : Ref();
 }
 
 Ref proxied(Capture& capture, const Proxy& proxy, PyObject* args, PyObject* kwargs) {
   if (capture.pending) return Ref();
-  if (proxy.role == Role::Call) return call_ex(capture, proxy.callable, args, kwargs);
-  return look_into(capture, PyTuple_GET_ITEM(args, 0), proxy.role == Role::HandOn);
+  if (proxy.role != Role::Call)
+    return look_into(capture, PyTuple_GET_ITEM(args, 0), proxy.role == Role::HandOn, proxy.look);
+  Ref result = call_ex(capture, proxy.callable, args, kwargs);
+  return result && look_at_element(capture, result.get(), proxy.look) ? std::move(result) : Ref();
 }
 
 // Called by C code: an internal error is put aside and thrown again at the root.
@@ -78,13 +80,14 @@ PyTypeObject* proxy_type() {
   return type;
 }
 
-Ref make_proxy(PyObject* callable, Role role) {
+Ref make_proxy(PyObject* callable, Role role, Look look) {
   PyTypeObject* type = proxy_type();
   Ref made = type ? Ref::steal(type->tp_alloc(type, 0)) : Ref();
   if (!made) return made;
   auto* proxy = reinterpret_cast<Proxy*>(made.get());
   proxy->callable = Py_XNewRef(callable);
   proxy->role = role;
+  proxy->look = look;
   return made;
 }
 
@@ -96,17 +99,17 @@ bool is_outside_iterator(Capture& capture, PyObject* object) {
   return PyIter_Check(object) && capture.is_outside(object) && !is_python_class(Py_TYPE(object));
 }
 
-Ref call_proxy(Capture& capture, PyObject* callable) {
-  if (!PyCallable_Check(callable) || capture.fresh_functions.count(callable)) return Ref::borrow(callable);
-  return make_proxy(callable, Role::Call);
+Ref call_proxy(Capture& capture, PyObject* callable, Look look) {
+  const bool entered = look == Look::Nothing && capture.fresh_functions.count(callable);
+  if (!PyCallable_Check(callable) || entered) return Ref::borrow(callable);
+  return make_proxy(callable, Role::Call, look);
 }
 
-Ref element_proxy(Capture& capture, PyObject* iterable, bool moves) {
+Ref element_proxy(Capture& capture, PyObject* iterable, bool moves, Look look) {
   (void)capture;
-  Ref look = make_proxy(nullptr, moves ? Role::HandOn : Role::LookInto);
-  return look ? Ref::steal(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PyMap_Type), look.get(), iterable,
-                                                        nullptr))
-              : look;
+  Ref proxy = make_proxy(nullptr, moves ? Role::HandOn : Role::LookInto, look);
+  auto* map = reinterpret_cast<PyObject*>(&PyMap_Type);
+  return proxy ? Ref::steal(PyObject_CallFunctionObjArgs(map, proxy.get(), iterable, nullptr)) : proxy;
 }
 
 }  // namespace graphlift::capture

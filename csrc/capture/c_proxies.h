@@ -3,17 +3,18 @@
 // Must not: reach the program (snapshot_builder.cpp refuses them), or work outside of a capture.
 #pragma once
 
-#include "capture/capture.h"
+#include "capture/c_reads.h"
 
 namespace graphlift::capture {
 
 // Called by C code: a call as the evaluator makes it. Fresh Python functions come back as they are: their frames come
-// to the hook.
-Ref call_proxy(Capture& capture, PyObject* callable);
+// to the hook, unless C code looks at what they return.
+Ref call_proxy(Capture& capture, PyObject* callable, Look look = Look::Nothing);
 
 // An iterator over the same elements, each as C code may look into it. `moves`: the elements are handed on as well, so
-// that containers from outside must stay themselves: they break. Null: error or break.
-Ref element_proxy(Capture& capture, PyObject* iterable, bool moves);
+// that containers from outside must stay themselves: they break. `look`: what C code finds out of each. Null: error or
+// break.
+Ref element_proxy(Capture& capture, PyObject* iterable, bool moves, Look look);
 
 bool is_proxy(PyObject* object);
 

@@ -31,6 +31,10 @@ enum CallFlags : uint16_t {
   // one).
   kLooksInto = 128,
   kHandsOn = 256,  // it hands the elements on, so that they must stay themselves
+  // What it finds out about its arguments, and elements of its iterables, unless it moves references only.
+  kCompares = 512,    // it compares or hashes them
+  kMakesDict = 1024,  // likewise the keys of a mapping or of pairs
+  kReads = 2048,      // values, though nested outside containers may be among them
 };
 
 using CallRule = Ref (*)(Capture& capture, const CallArgs& call);
@@ -64,6 +68,12 @@ Ref print_call(Capture& capture, const CallArgs& call);
 Ref warn_call(Capture& capture, const CallArgs& call);
 // Methods of loggers: as print_call, told of the line that logs, and whatever is given when the level is off.
 Ref log_call(Capture& capture, const CallArgs& call);
+
+// hash() and __hash__ methods in C: a break where the number is made of an address.
+Ref hash_call(Capture& capture, const CallArgs& call);
+bool is_hash_of(PyObject* descriptor);
+// Whether the innermost frame is a __hash__ that C code asks for, to tell keys apart.
+bool is_key_hash(Capture& capture);
 
 // Families of rows.
 using Family = std::vector<CallableRow>;

@@ -122,18 +122,10 @@ Ref rule_vars(Capture& c, const CallArgs& call) {
   return get_attr(c, call.args[0], name.get());
 }
 
-Ref rule_hash(Capture& c, const CallArgs& call) {
-  if (!arity(call, 1, 1)) return wrong_call(call);
-  const bool by_identity = Py_TYPE(call.args[0])->tp_hash == PyBaseObject_Type.tp_hash;
-  if (c.tensor_of_stand_in.count(call.args[0]) || (c.is_outside(call.args[0]) && by_identity))
-    return break_here(c, "unknown_callable", "hash() of an object from outside");
-  return run_prepared(c, call, kPure);
-}
-
 // Whether an address only tells objects apart and is gone then: the memo of a copy, a hash.
-bool only_tells_apart(const cpython::Frame& frame) {
-  if (PyUnicode_CompareWithASCIIString(frame.code()->co_name, "__hash__") == 0) return true;
-  PyObject* function = frame.function();
+bool only_tells_apart(Capture& c) {
+  if (is_key_hash(c)) return c.address_hashed = true;
+  PyObject* function = c.frames.back().function();
   PyObject* module = function ? PyDict_GetItemString(PyFunction_GET_GLOBALS(function), "__name__") : nullptr;
   return module && PyUnicode_Check(module) && PyUnicode_CompareWithASCIIString(module, "copy") == 0;
 }
@@ -142,7 +134,7 @@ bool only_tells_apart(const cpython::Frame& frame) {
 Ref rule_id(Capture& c, const CallArgs& call) {
   PyObject* object = call.nargs == 1 && !call.kwnames ? call.args[0] : nullptr;
   if (!object || (!c.is_outside(object) && !c.tensor_of_stand_in.count(object))) return run_prepared(c, call, kShallow);
-  if (only_tells_apart(c.frames.back())) {
+  if (only_tells_apart(c)) {
     c.told_apart.insert(object);
   } else {
     // The guard holds the object weakly; one that can't be held so would live as long as the region.
@@ -167,8 +159,6 @@ Ref rule_globals(Capture& c, const CallArgs&) { return Ref::borrow(c.frames.back
 Ref rule_text(Capture& c, const CallArgs& call) {
   for (Py_ssize_t i = 0; i < call.nargs; ++i)
     if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
-  if (call.nargs > 0 && tells_address(c, call.args[0]))
-    return break_here(c, "unknown_callable", describe(call.callable) + " of an object from outside");
   return run_prepared(c, call, kPure);
 }
 
@@ -327,7 +317,7 @@ const Family& builtin_callables() {
       {"builtins.issubclass", kShallow, nullptr},
       {"builtins.callable", 0, rule_callable},
       {"builtins.vars", 0, rule_vars},
-      {"builtins.hash", 0, rule_hash},
+      {"builtins.hash", 0, hash_call},
       {"builtins.globals", 0, rule_globals},
       {"types.FunctionType.__get__", 0, rule_function_get},
       {"builtins.__build_class__", 0, rule_build_class},
@@ -344,13 +334,13 @@ const Family& builtin_callables() {
       {"builtins.compile", 0, nullptr},
       {"builtins.divmod", 0, nullptr},
       {"builtins.hex", 0, nullptr},
-      {"builtins.max", kSymbolic | kCallsKey | kLooksInto | kHandsOn, nullptr},
-      {"builtins.min", kSymbolic | kCallsKey | kLooksInto | kHandsOn, nullptr},
+      {"builtins.max", kSymbolic | kCallsKey | kLooksInto | kHandsOn | kCompares, nullptr},
+      {"builtins.min", kSymbolic | kCallsKey | kLooksInto | kHandsOn | kCompares, nullptr},
       {"builtins.oct", 0, nullptr},
       {"builtins.ord", 0, nullptr},
       {"builtins.pow", kSymbolic, nullptr},
       {"builtins.round", 0, nullptr},
-      {"builtins.sorted", kShallow | kCallsKey | kLooksInto | kHandsOn, nullptr},
+      {"builtins.sorted", kShallow | kCallsKey | kLooksInto | kHandsOn | kCompares, nullptr},
       {"builtins.sum", kSymbolic | kLooksInto, nullptr},
       {"builtins.object.__setattr__", 0, rule_generic_setattr},
       {"builtins.object.__delattr__", 0, rule_generic_delattr},
@@ -358,7 +348,7 @@ const Family& builtin_callables() {
       {"builtins.object.__reduce_ex__", 0, rule_reduce_ex},
       {"builtins.type.__getattribute__", 0, rule_type_getattr},
       {"builtins.list.append", 0, rule_list_append},
-      {"builtins.list.sort", kShallow | kMutates | kCallsKey | kLooksInto | kHandsOn, nullptr},
+      {"builtins.list.sort", kShallow | kMutates | kCallsKey | kLooksInto | kHandsOn | kCompares, nullptr},
       {"builtins.object.__init__", kShallow, nullptr},
       {"builtins.object.__new__", kShallow, nullptr},
       {"builtins.list.__new__", kShallow, nullptr},
@@ -386,20 +376,20 @@ const Family& constructor_rows() {
       {"builtins.super", 0, rule_super},
       {"builtins.tuple", kShallow | kSymbolic, nullptr},
       {"builtins.list", kShallow | kSymbolic, nullptr},
-      {"builtins.dict", kShallow | kSymbolic | kLooksInto, nullptr},
-      {"builtins.set", kShallow | kLooksInto | kHandsOn, nullptr},
-      {"builtins.frozenset", kShallow | kLooksInto | kHandsOn, nullptr},
+      {"builtins.dict", kShallow | kSymbolic | kLooksInto | kMakesDict, nullptr},
+      {"builtins.set", kShallow | kLooksInto | kHandsOn | kCompares, nullptr},
+      {"builtins.frozenset", kShallow | kLooksInto | kHandsOn | kCompares, nullptr},
       {"builtins.slice", kShallow | kSymbolic, nullptr},
       {"builtins.enumerate", kShallow, nullptr},
       {"builtins.zip", kShallow, nullptr},
       {"builtins.map", kShallow | kCallsFirst, nullptr},
-      {"builtins.filter", kShallow | kCallsFirst | kLooksInto | kHandsOn, nullptr},
+      {"builtins.filter", kShallow | kCallsFirst | kLooksInto | kHandsOn | kReads, nullptr},
       {"builtins.reversed", kShallow, nullptr},
       {"builtins.property", kShallow, nullptr},
       {"builtins.staticmethod", kShallow, nullptr},
       {"builtins.classmethod", kShallow, nullptr},
-      {"collections.OrderedDict", kShallow, nullptr},
-      {"collections.defaultdict", kShallow, nullptr},
+      {"collections.OrderedDict", kShallow | kLooksInto | kMakesDict, nullptr},
+      {"collections.defaultdict", kShallow | kLooksInto | kMakesDict, nullptr},
       {"collections.deque", kShallow, nullptr},
       {"functools.partial", kShallow, nullptr},
       {"itertools.chain", kShallow, nullptr},
@@ -411,11 +401,11 @@ const Family& constructor_rows() {
       {"itertools.permutations", kShallow, nullptr},
       {"itertools.combinations", kShallow, nullptr},
       {"itertools.combinations_with_replacement", kShallow, nullptr},
-      {"itertools.accumulate", kShallow | kCallsSecond | kLooksInto | kHandsOn, nullptr},
+      {"itertools.accumulate", kShallow | kCallsSecond | kLooksInto | kHandsOn | kReads, nullptr},
       {"itertools.starmap", kShallow | kCallsFirst | kLooksInto, nullptr},
       {"itertools.takewhile", kShallow | kCallsFirst, nullptr},
       {"itertools.dropwhile", kShallow | kCallsFirst, nullptr},
-      {"itertools.groupby", kShallow | kCallsSecond | kLooksInto | kHandsOn, nullptr},
+      {"itertools.groupby", kShallow | kCallsSecond | kLooksInto | kHandsOn | kCompares, nullptr},
       {"itertools.zip_longest", kShallow, nullptr},
       {"itertools.pairwise", kShallow, nullptr},
       {"itertools.compress", kShallow, nullptr},

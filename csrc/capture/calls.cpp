@@ -84,7 +84,11 @@ Ref call_function(Capture& capture, PyObject* function, PyObject* const* args, P
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     return break_here(capture, "coroutine", describe(function));
   if (know_function(capture, function) < 0) return Ref();
-  return Ref::steal(PyObject_Vectorcall(function, args, static_cast<size_t>(nargs), kwnames));
+  const bool asks_hash = PyUnicode_CompareWithASCIIString(code->co_name, "__hash__") == 0;
+  capture.hash_reads += asks_hash;
+  Ref result = Ref::steal(PyObject_Vectorcall(function, args, static_cast<size_t>(nargs), kwnames));
+  capture.hash_reads -= asks_hash;
+  return result;
 }
 
 // Arguments with one more in front.
@@ -189,11 +193,8 @@ Ref call_c(Capture& capture, const CallArgs& c) {
     PyTypeObject* of = PyDescr_TYPE(c.callable);
     if (of == &PyBaseObject_Type && c.nargs > 0 && capture.is_outside(c.args[0]) && reads_instance(c.callable))
       return break_here(capture, "unknown_callable", describe(c.callable) + " on an object from outside");
-    for (Py_ssize_t i = 1; of == &PyUnicode_Type && i < c.nargs; ++i)
-      if (tells_address(capture, c.args[i]))
-        return break_here(capture, "unknown_callable", describe(c.callable) + " with an object from outside");
+    if (is_hash_of(c.callable)) return hash_call(capture, c);
     if (is_pure_type(of)) return run_prepared(capture, c, kPure);
-    for (Py_ssize_t i = 1; is_container_type(of) && i < c.nargs; ++i) tell_apart(capture, c.args[i]);
     if (is_container_type(of)) return run_prepared(capture, c, kShallow | kMutates);
     if (c.nargs > 0 && !capture.is_outside(c.args[0]) && is_known_fresh_type(of))
       return run_prepared(capture, c, kShallow);

@@ -10,6 +10,7 @@
 #include "base/once.h"
 #include "capture/containers.h"
 #include "cpython/imported.h"
+#include "capture/type_forms.h"
 
 namespace graphlift::capture {
 
@@ -144,6 +145,11 @@ Ref Capture::admit(PyObject* object, OriginId origin) {
   }
   if (PySlice_Check(object) && !is_constant_slice(object))
     return break_here(*this, "unsupported_item", "a slice of objects");
+  if (is_type_form(object)) {
+    guards.add_check(origin, type_form_check(object));
+    keep_alive.push_back(Ref::borrow(object));
+    return Ref::borrow(object);
+  }
   if (compares_by_value(object)) {
     guards.add_check(origin, std::make_unique<EqualsByCompare>(object));
     keep_alive.push_back(Ref::borrow(object));
@@ -182,8 +188,10 @@ Ref Capture::admit_int(PyObject* value, OriginId origin) {
     std::vector<int64_t>& values = seen->ints[seen_name(*this, origin)];
     const bool varies = std::any_of(values.begin(), values.end(), [&](int64_t v) { return v != number; });
     if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
-    if (varies && dynamic != Dynamic::Never && (number < 0 || number > 1)) {
-      const int64_t lowest = number < 0 ? std::numeric_limits<int64_t>::min() / 4 : 2;
+    constexpr int64_t kLeast = std::numeric_limits<int64_t>::min() / 4;
+    const bool moderate = number < 0 ? number > kLeast : number > 1 && number < -kLeast;
+    if (varies && dynamic != Dynamic::Never && moderate) {
+      const int64_t lowest = number < 0 ? kLeast : 2;
       ir::Sym symbol = shapes.new_symbol(number, "i" + std::to_string(shapes.symbol_count()), lowest);
       std::vector<ir::SymbolId> ids;
       symbol.collect(&ids);

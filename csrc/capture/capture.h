@@ -99,6 +99,8 @@ class Capture {
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
   // or break.
   std::function<bool(int slot)> admit_root_local;
+  int hash_reads = 0;           // calls for a hash, as a number, that are being evaluated
+  bool address_hashed = false;  // a __hash__ in Python read an address, for C code to tell keys apart
   size_t instructions = 0;
   std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off
   // The function behind a compiled callable (set by engine/): nested compiled code is entered like plain code.

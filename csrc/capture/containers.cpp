@@ -1,6 +1,7 @@
 // Owns: see containers.h; dicts, fields and instance dicts. Shadows are in shadows.cpp.
 #include "capture/containers.h"
 
+#include "capture/c_reads.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
 #include "cpython/instance.h"
@@ -25,6 +26,18 @@ bool is_guardable_key(PyObject* key) {
 
 namespace {
 
+// An object from outside as a key: the region is tied to it. False: one that differs from call to call.
+bool tie(Capture& capture, PyObject* key) {
+  for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i)
+    if (!tie(capture, PyTuple_GET_ITEM(key, i))) return false;
+  const Outside* outside = capture.objects.find(key);
+  if (!outside) return true;
+  const OriginKind kind = capture.origins().at(outside->origin).kind;
+  if (kind == OriginKind::Local || kind == OriginKind::Stack) return false;
+  if (kind != OriginKind::Constant) capture.guards.add(outside->origin, GuardKind::Is, key);
+  return true;
+}
+
 // A key as the storage of an outside dict knows it: the tensor behind a stand-in, which the region is then tied to.
 // Null after a break: a key that differs from call to call, or one without a guard.
 PyObject* stored_key(Capture& capture, PyObject* key) {
@@ -36,7 +49,7 @@ PyObject* stored_key(Capture& capture, PyObject* key) {
       capture.guards.add(origin, GuardKind::Is, found->second);
       return found->second;
     }
-  } else if (is_guardable_key(key)) {
+  } else if (is_guardable_key(key) && tie(capture, key)) {
     return key;
   }
   break_here(capture, "unguardable_key", Py_TYPE(key)->tp_name);
@@ -82,13 +95,13 @@ int overlay_set(Capture& capture, Outside* dict, PyObject* asked, PyObject* valu
 }  // namespace
 
 Ref dict_get(Capture& capture, PyObject* dict, PyObject* key) {
-  tell_apart(capture, key);
+  if (!look_at(capture, key, Look::Compares)) return Ref();
   if (Outside* outside = capture.objects.find(dict)) return outside_dict_get(capture, outside, key);
   return Ref::borrow(PyDict_GetItemWithError(dict, key));
 }
 
 int dict_set(Capture& capture, PyObject* dict, PyObject* key, PyObject* value) {
-  tell_apart(capture, key);
+  if (!look_at(capture, key, Look::Compares)) return -1;
   Outside* outside = capture.objects.find(dict);
   if (!outside) return value ? PyDict_SetItem(dict, key, value) : PyDict_DelItem(dict, key);
   if (container_kind(dict) == Kind::OrderedDict && !outside->shadow && !for_c_code(capture, dict)) return -1;

@@ -3,8 +3,11 @@
 
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
+#include "capture/c_proxies.h"
+#include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/set_order.h"
 #include "capture/tensor_attributes.h"
 
 namespace graphlift::capture {
@@ -21,11 +24,12 @@ Ref python_special(Capture& capture, PyObject* object, const char* name) {
   return method;
 }
 
-// A dict of the program's own compares keys by hash, which may go by identity; one from outside guards its keys.
+// What C code finds out of a key of a fresh object.
+Look look_of_key(PyObject* object) { return PyDict_Check(object) ? Look::Compares : Look::Reads; }
+
+// The value of an index into a container from outside is used; dicts guard their keys.
 bool may_be_key(Capture& capture, PyObject* container, PyObject* key) {
-  if (PyDict_Check(container) && (capture.is_outside(container) || Py_TYPE(key)->tp_hash == PyBaseObject_Type.tp_hash))
-    return true;
-  return may_read(capture, key, "an index");
+  return PyDict_Check(container) || look_at(capture, key, Look::Reads);
 }
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
@@ -70,7 +74,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
   if (PyErr_Occurred()) return Ref();
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
-  if (!plain_key || !may_be_key(capture, object, plain_key.get())) return Ref();
+  if (!plain_key || (outside && !may_be_key(capture, object, plain_key.get()))) return Ref();
   if (!outside) {
     if (capture.is_outside(key) && holds_outside_container(capture, plain_key.get()))
       return break_here(capture, "nested_outside", "an index");
@@ -79,7 +83,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
           PyType_IsSubtype(Py_TYPE(object), &PyType_Type) ? python_special(capture, object, "__getitem__") : Ref();
       (void)of_class;
     }
-    if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
+    if (!look_at(capture, plain_key.get(), look_of_key(object))) return Ref();
     return from_c_code(capture, Ref::steal(PyObject_GetItem(object, plain_key.get())));
   }
   Py_ssize_t index = 0;
@@ -109,11 +113,11 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   if (PyErr_Occurred()) return -1;
   const bool tensor = torch_layer::is_stand_in(object);
   Ref plain_key = tensor ? for_c_code(capture, key) : for_plain_c_code(capture, key);
-  if (!plain_key || !may_be_key(capture, object, plain_key.get())) return -1;
-  if (tensor && value && !may_read(capture, value, "an assignment to elements")) return -1;
   Outside* outside = capture.objects.find(object);
+  if (!plain_key || (outside && !may_be_key(capture, object, plain_key.get()))) return -1;
+  if (tensor && value && !look_at(capture, value, Look::Reads)) return -1;
   if (!outside) {
-    if (PyDict_Check(object)) tell_apart(capture, plain_key.get());
+    if (!look_at(capture, plain_key.get(), look_of_key(object))) return -1;
     Ref stored = Ref::borrow(value);
     // A slice of a list takes the items of what is assigned; a tensor takes its elements.
     if (value && (tensor || PySlice_Check(key))) stored = for_c_code(capture, value);
@@ -159,9 +163,8 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
   if (PyErr_Occurred()) return -1;
   Outside* outside = capture.objects.find(container);
   const Kind kind = container_kind(container);
-  tell_apart(capture, item);
   Ref plain = capture.concrete(item);
-  if (!plain || !may_be_key(capture, container, plain.get())) return -1;
+  if (!plain || !look_at(capture, plain.get(), Look::Compares)) return -1;
   if (outside && (kind == Kind::Dict || kind == Kind::OrderedDict)) {
     if (outside->shadow) return PySequence_Contains(outside->shadow.get(), plain.get());
     Ref value = dict_get(capture, container, plain.get());
@@ -171,8 +174,11 @@ int contains(Capture& capture, PyObject* container, PyObject* item) {
   if (outside && kind == Kind::None && !is_python_class(Py_TYPE(container)))
     return break_status(capture, "unsupported_item", type_name(container));
   Ref shadow = for_c_code(capture, container);
-  Ref plain_item = shadow ? for_c_code(capture, plain.get()) : Ref();
-  return plain_item ? PySequence_Contains(shadow.get(), plain.get()) : -1;
+  if (!shadow || !for_c_code(capture, plain.get())) return -1;
+  if (PyIter_Check(shadow.get())) shadow = element_proxy(capture, shadow.get(), true, Look::Compares);
+  const bool known = PyDict_Check(shadow.get()) || PyAnySet_Check(shadow.get());  // each key was looked at
+  if (!shadow || (!known && !look_at(capture, shadow.get(), Look::Compares))) return -1;
+  return PySequence_Contains(shadow.get(), plain.get());
 }
 
 Ref iterate(Capture& capture, PyObject* iterable) {
@@ -184,7 +190,8 @@ Ref iterate(Capture& capture, PyObject* iterable) {
   if (outside && container_kind(iterable) == Kind::None && !is_python_class(Py_TYPE(iterable)))
     return break_here(capture, "unsupported_iteration", type_name(iterable));
   Ref shadow = for_c_code(capture, iterable);
-  return shadow ? Ref::steal(PyObject_GetIter(shadow.get())) : shadow;
+  if (!shadow || !order_is_read(capture, shadow.get())) return Ref();
+  return Ref::steal(PyObject_GetIter(shadow.get()));
 }
 
 Ref next(Capture& capture, PyObject* iterator) {

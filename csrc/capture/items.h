@@ -17,11 +17,6 @@ Ref unary(Capture& capture, int op, PyObject* value);
 Ref binary(Capture& capture, int op, PyObject* left, PyObject* right);
 Ref compare(Capture& capture, int op, PyObject* left, PyObject* right);
 int is_same(Capture& capture, PyObject* left, PyObject* right);
-// The object is about to be hashed or compared by C code: where that goes by identity, a guard will say that no other
-// object that was read turns out to be the same one.
-void tell_apart(Capture& capture, PyObject* object);
-// Whether the text of an object has the address of one from outside, as object.__repr__ has it.
-bool tells_address(Capture& capture, PyObject* object, int depth = 0);
 // Arithmetic and comparisons where an operand is a symbolic int and the other an int or one too, without torch's Python
 // methods for them. False: not of that kind; *result is untouched.
 bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result);

@@ -25,7 +25,8 @@ struct Outside {
   Ref tail;                     // lists without a shadow: what was appended so far
   // Slots and cells written: (descriptor or null for a cell's content, new value; null value: deleted).
   std::vector<std::pair<Ref, Ref>> fields;
-  size_t order = 0;  // of first mutation, for replay; 0: never mutated
+  bool order_guarded = false;  // sets: see set_order.h
+  size_t order = 0;            // of first mutation, for replay; 0: never mutated
 };
 
 class Objects {

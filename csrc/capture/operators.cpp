@@ -1,9 +1,11 @@
 // Owns: operators, comparisons, truth and identity while capturing; see items.h.
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
+#include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/items.h"
+#include "capture/set_order.h"
 #include "eval/semantics.h"
 
 namespace graphlift::capture {
@@ -82,12 +84,20 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;
   settle_symbolic(capture, &a, &b);
-  if (op == kRemainder && a && b && PyUnicode_Check(left) && tells_address(capture, right))
-    return break_here(capture, "unknown_callable", "the text of an object from outside");
   if (!a || !b) return Ref();
+  const bool text = op == kRemainder && (PyUnicode_Check(a.get()) || PyBytes_Check(a.get()));
+  if (text && !look_at(capture, b.get(), Look::Reads)) return Ref();
+  for (PyObject* side : {a.get(), b.get()})
+    if (!order_goes_on(capture, side) ||
+        (container_kind(side) == Kind::DictView && !look_at(capture, side, Look::Compares)))
+      return Ref();
   if (is_inplace(op) && a.get() != left) note_mutation(capture, left);
   Ref result = plain().binary(op, a.get(), b.get());
   if (capture.pending) return Ref();
+  if (text) {
+    PyObject* const sides[] = {a.get(), b.get()};
+    return without_address(capture, std::move(result), sides, 2);
+  }
   // `x += y` on an immutable outside container makes a new object: only the very shadow maps back.
   return from_c_code(capture, std::move(result));
 }
@@ -103,7 +113,9 @@ Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
   settle_symbolic(capture, &a, &b);
   if (!a || !b) return Ref();
   for (PyObject* side : {a.get(), b.get()})
-    if (container_kind(side) != Kind::None) tell_apart(capture, side);
+    if (!PyFunction_Check(side) && !is_plain_instance(side) && !torch_layer::is_stand_in(side) &&
+        !look_at(capture, side, Look::Compares))
+      return Ref();
   const bool by_identity = Py_TYPE(left)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
                            Py_TYPE(right)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
   if (by_identity && (op == Py_EQ || op == Py_NE) && is_same(capture, left, right) < 0) return Ref();
@@ -120,36 +132,6 @@ int is_same(Capture& capture, PyObject* left, PyObject* right) {
   if (same || !a || !b) return same;
   capture.guards.add(a->origin, GuardKind::NotSameAs, nullptr, b->origin);
   return 0;
-}
-
-void tell_apart(Capture& capture, PyObject* object) {
-  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
-    if (capture.is_outside(object)) return;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-      tell_apart(capture, PySequence_Fast_GET_ITEM(object, i));
-    return;
-  }
-  const bool by_identity = Py_TYPE(object)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
-  if (capture.tensor_of_stand_in.count(object) || (by_identity && capture.is_outside(object)))
-    capture.told_apart.insert(object);
-}
-
-bool tells_address(Capture& capture, PyObject* object, int depth) {
-  // What an outside container holds is from outside, known or not.
-  const bool outside = depth > 0 || capture.is_outside(object);
-  if (container_kind(object) == Kind::None)
-    return outside && (Py_TYPE(object)->tp_repr == PyBaseObject_Type.tp_repr || PyFunction_Check(object) ||
-                       PyMethod_Check(object));
-  if (depth > 8) return false;
-  if (PyDict_CheckExact(object)) {
-    PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(object, &at, &key, &value);)
-      if (tells_address(capture, key, depth + 1) || tells_address(capture, value, depth + 1)) return true;
-  }
-  if (!PyTuple_CheckExact(object) && !PyList_CheckExact(object)) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-    if (tells_address(capture, PySequence_Fast_GET_ITEM(object, i), depth + 1)) return true;
-  return false;
 }
 
 int truth(Capture& capture, PyObject* value) {

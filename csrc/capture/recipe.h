@@ -15,24 +15,24 @@
 namespace graphlift::capture {
 
 // NODE(kind, "meaning of its parts"). "Late" parts are filled when every node exists, so cycles go through them.
-#define GRAPHLIFT_RECIPE_NODES(NODE)                                                               \
-  NODE(Constant, "object")                                                                         \
-  NODE(Fetched, "index: of the region's fetches")                                                  \
-  NODE(Tensor, "index: of the executable's outputs")                                               \
-  NODE(Number, "index: of the executable's outputs: the Python float in it")                       \
-  NODE(Symbol, "sym: an int computed from the bound symbols; index: how many of them it may read") \
-  NODE(Tuple, "children: items; object: the type when it is a subclass")                           \
-  NODE(List, "children: items (late); object: the type when it is a subclass")                     \
-  NODE(Dict, "children: key, value, ... (late, in order); object: the type when it is a subclass") \
-  NODE(Set, "children: items (late); object: the type when it is a subclass")                      \
-  NODE(FrozenSet, "children: items; object: the type when it is a subclass")                       \
-  NODE(Deque, "children: maxlen, then items (late); object: the type")                             \
-  NODE(Slice, "children: start, stop, step")                                                       \
-  NODE(Cell, "children: content or nothing (late)")                                                \
-  NODE(Function, "object: code; children: globals, qualified name, closure or -1")                 \
-  NODE(Method, "children: function, self")                                                         \
-  NODE(Bound, "children: descriptor of a C type, self: a method of a C type bound to self")        \
-  NODE(Instance, "object: class; children: arguments of its C base's allocation")                  \
+#define GRAPHLIFT_RECIPE_NODES(NODE)                                                                 \
+  NODE(Constant, "object")                                                                           \
+  NODE(Fetched, "index: of the region's fetches")                                                    \
+  NODE(Tensor, "index: of the executable's outputs")                                                 \
+  NODE(Number, "index: of the executable's outputs: the Python float in it")                         \
+  NODE(Symbol, "sym: an int computed from the bound symbols; index: how many of them it may read")   \
+  NODE(Tuple, "children: items; object: the type when it is a subclass")                             \
+  NODE(List, "children: items (late); object: the type when it is a subclass")                       \
+  NODE(Dict, "children: key, value, ... (late, in order); object: the type when it is a subclass")   \
+  NODE(Set, "children: items (late), or with kCopies a set; object: the type when it is a subclass") \
+  NODE(FrozenSet, "children: items, or with kCopies a set; object: the type when it is a subclass")  \
+  NODE(Deque, "children: maxlen, then items (late); object: the type")                               \
+  NODE(Slice, "children: start, stop, step")                                                         \
+  NODE(Cell, "children: content or nothing (late)")                                                  \
+  NODE(Function, "object: code; children: globals, qualified name, closure or -1")                   \
+  NODE(Method, "children: function, self")                                                           \
+  NODE(Bound, "children: descriptor of a C type, self: a method of a C type bound to self")          \
+  NODE(Instance, "object: class; children: arguments of its C base's allocation")                    \
   NODE(Call, "children: C callable, args...: a reconstruction by __reduce_ex__; state: what __setstate__ gets (late)")
 
 enum class NodeKind : uint8_t {
@@ -40,6 +40,8 @@ enum class NodeKind : uint8_t {
   GRAPHLIFT_RECIPE_NODES(NODE)
 #undef NODE
 };
+
+inline constexpr int kCopies = 1;  // index of a set node that copies its one child, order included
 
 struct RecipeNode {
   NodeKind kind;

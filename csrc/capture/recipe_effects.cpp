@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "capture/recipe_parts.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 namespace {
@@ -43,12 +44,8 @@ bool run_ExtendList(Operands of) {
 }
 
 bool run_ReplaceSet(Operands of) {
-  if (PySet_Clear(of[0]) < 0) return false;
-  Ref iterator = Ref::steal(PySet_Type.tp_iter(of[1]));
-  if (!iterator) return false;
-  while (Ref item = Ref::steal(Py_TYPE(iterator.get())->tp_iternext(iterator.get())))
-    if (PySet_Add(of[0], item.get()) < 0) return false;
-  return !PyErr_Occurred();
+  cpython::swap_sets(of[0], of[1]);
+  return true;
 }
 
 bool run_ReplaceDeque(Operands of) { return refill_deque(of[0], of[1]); }

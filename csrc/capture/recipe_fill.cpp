@@ -2,6 +2,7 @@
 // cells, attributes, state of iterators. Must not: call a method of a Python class.
 #include "base/error.h"
 #include "capture/recipe_parts.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 namespace {
@@ -28,6 +29,11 @@ bool fill_Dict(const Node& node, PyObject* dict, const In& in) {
 }
 
 bool fill_Set(const Node& node, PyObject* set, const In& in) {
+  if (node.index == kCopies) {
+    Ref same = cpython::copy_of_set(in.at(node.children[0]));
+    if (same) cpython::swap_sets(set, same.get());
+    return static_cast<bool>(same);
+  }
   for (int child : node.children)
     if (PySet_Add(set, in.at(child)) < 0) return false;
   return true;

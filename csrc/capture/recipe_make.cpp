@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "capture/recipe_parts.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 namespace {
@@ -64,9 +65,10 @@ Ref make_Set(const Node& node, const In&) {
 }
 
 Ref make_FrozenSet(const Node& node, const In& in) {
-  Ref set = Ref::steal(PyFrozenSet_New(nullptr));
-  for (int child : node.children)
-    if (!set || PySet_Add(set.get(), in.at(child)) < 0) return Ref();
+  const bool copies = node.index == kCopies;
+  Ref set = copies ? cpython::copy_of_set(in.at(node.children[0]), true) : Ref::steal(PyFrozenSet_New(nullptr));
+  for (size_t i = 0; !copies && i < node.children.size(); ++i)
+    if (!set || PySet_Add(set.get(), in.at(node.children[i])) < 0) return Ref();
   return node.object ? allocate_with(node.object, set) : set;
 }
 

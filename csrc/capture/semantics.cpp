@@ -5,9 +5,11 @@
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/c_proxies.h"
+#include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/items.h"
+#include "capture/set_order.h"
 #include "cpython/decode.h"
 
 namespace graphlift::capture {
@@ -261,7 +263,7 @@ Ref CaptureSemantics::next(PyObject* iterator) { return capture::next(capture_, 
 int CaptureSemantics::unpack(PyObject* iterable, int before, int after, bool star, Ref* out) {
   if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_c_code(capture_, iterable);
-  if (!seen) return -1;
+  if (!seen || !order_is_read(capture_, seen.get())) return -1;
   const int status = Semantics::unpack(seen.get(), before, after, star, out);
   return capture_.pending ? -1 : status;
 }
@@ -282,8 +284,7 @@ int CaptureSemantics::list_append(PyObject* list, PyObject* value) {
 int CaptureSemantics::set_add(PyObject* set, PyObject* value) {
   Ref plain = begun_outside(set) ? Ref() : capture_.concrete(value);
   if (!plain) return -1;
-  tell_apart(capture_, plain.get());
-  return Semantics::set_add(set, plain.get());
+  return look_at(capture_, plain.get(), Look::Compares) ? Semantics::set_add(set, plain.get()) : -1;
 }
 
 int CaptureSemantics::map_add(PyObject* dict, PyObject* key, PyObject* value) {
@@ -300,7 +301,8 @@ int CaptureSemantics::list_extend(PyObject* list, PyObject* iterable) {
   if (begun_outside(list)) return -1;
   if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_c_code(capture_, iterable);
-  const int status = seen ? Semantics::list_extend(list, seen.get()) : -1;
+  if (!seen || !order_is_read(capture_, seen.get())) return -1;
+  const int status = Semantics::list_extend(list, seen.get());
   return capture_.pending ? -1 : status;
 }
 
@@ -308,14 +310,17 @@ int CaptureSemantics::set_update(PyObject* set, PyObject* iterable) {
   if (begun_outside(set)) return -1;
   if (is_outside_iterator(capture_, iterable)) return break_status(capture_, "loop_boundary");
   Ref seen = for_plain_c_code(capture_, iterable);
-  const int status = seen ? Semantics::set_update(set, seen.get()) : -1;
+  if (seen && PyIter_Check(seen.get())) seen = element_proxy(capture_, seen.get(), true, Look::Compares);
+  if (!seen || !order_goes_on(capture_, seen.get()) || !look_at(capture_, seen.get(), Look::Compares)) return -1;
+  const int status = Semantics::set_update(set, seen.get());
   return capture_.pending ? -1 : status;
 }
 
 int CaptureSemantics::dict_update(PyObject* dict, PyObject* mapping) {
   if (begun_outside(dict)) return -1;
   Ref seen = for_c_code(capture_, mapping);
-  const int status = seen ? Semantics::dict_update(dict, seen.get()) : -1;
+  const bool looked = seen && look_at(capture_, seen.get(), Look::Keys);
+  const int status = looked ? Semantics::dict_update(dict, seen.get()) : -1;
   return capture_.pending ? -1 : status;
 }
 
@@ -329,12 +334,10 @@ int CaptureSemantics::dict_merge(PyObject* dict, PyObject* mapping, PyObject* ca
 Ref CaptureSemantics::format(PyObject* value, int conversion, PyObject* spec) {
   if (torch_layer::is_stand_in(value)) return break_here(capture_, "tensor_text", "an f-string");
   Ref seen = for_plain_c_code(capture_, value);
-  if (!seen) return seen;
-  if (tells_address(capture_, value))
-    return break_here(capture_, "unknown_callable", "an f-string of an object from outside");
-  fix_value(capture_, value);
+  if (!seen || !look_at(capture_, seen.get(), Look::Reads)) return Ref();
   Ref text = Semantics::format(seen.get(), conversion, spec);
-  return capture_.pending ? Ref() : std::move(text);
+  PyObject* const from[] = {seen.get()};
+  return capture_.pending ? Ref() : without_address(capture_, std::move(text), from, 1);
 }
 
 Ref CaptureSemantics::load_special(PyObject* object, PyObject* name) {

@@ -3,6 +3,7 @@
 #include "base/once.h"
 #include "capture/containers.h"
 #include "capture/recipe_parts.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 
@@ -148,8 +149,7 @@ bool shadow_of_set(Capture& capture, Outside* outside, Kind kind) {
     }
   }
   capture.guards.add(outside->origin, GuardKind::SetIs, frozen.get());
-  // A copy keeps the iteration order of the original's table better than one from a tuple.
-  Ref shadow = Ref::steal(kind == Kind::Set ? PySet_New(object) : PyFrozenSet_New(object));
+  Ref shadow = cpython::copy_of_set(object, kind == Kind::FrozenSet);
   if (!shadow) return false;
   capture.objects.set_shadow(outside, std::move(shadow), std::move(items));
   return true;

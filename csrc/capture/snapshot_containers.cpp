@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "capture/recipe_parts.h"
+#include "capture/set_order.h"
 #include "capture/snapshot_builder.h"
 #include "cpython/instance.h"
 #include "cpython/raw_dict.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 namespace {
@@ -104,13 +106,21 @@ bool set_items(Builder& builder, PyObject* set, std::vector<int>* children) {
   return true;
 }
 
+bool set_template(Builder& builder, PyObject* set, std::vector<int>* children) {
+  Ref same = cpython::copy_of_set(set, PyFrozenSet_Check(set));
+  if (!same) return false;
+  children->push_back(builder.add({NodeKind::Constant, std::move(same)}));
+  return true;
+}
+
 bool matches_set(PyObject*, PyTypeObject* base) { return base == &PySet_Type; }
 
 int early_set(Builder& builder, PyObject* set) { return builder.add({NodeKind::Set, type_unless(set, &PySet_Type)}); }
 
 bool late_set(Builder& builder, PyObject* set, int node) {
   std::vector<int> children;
-  if (!set_items(builder, set, &children)) return false;
+  if (has_fixed_keys(set)) builder.at(node).index = kCopies;
+  if (!(has_fixed_keys(set) ? set_template : set_items)(builder, set, &children)) return false;
   builder.at(node).children = std::move(children);
   return add_attributes(builder, set, node);
 }
@@ -119,7 +129,9 @@ bool matches_frozen_set(PyObject*, PyTypeObject* base) { return base == &PyFroze
 
 int early_frozen_set(Builder& builder, PyObject* set) {
   RecipeNode node{NodeKind::FrozenSet, type_unless(set, &PyFrozenSet_Type)};
-  return set_items(builder, set, &node.children) ? builder.add(std::move(node)) : -1;
+  if (has_fixed_keys(set)) node.index = kCopies;
+  if (!(has_fixed_keys(set) ? set_template : set_items)(builder, set, &node.children)) return -1;
+  return builder.add(std::move(node));
 }
 
 bool matches_deque(PyObject*, PyTypeObject* base) { return base == deque_type(); }

@@ -7,8 +7,10 @@
 #include <unordered_set>
 
 #include "capture/recipe_parts.h"
+#include "capture/set_order.h"
 #include "capture/snapshot_builder.h"
 #include "cpython/raw_dict.h"
+#include "cpython/set_table.h"
 
 namespace graphlift::capture {
 namespace {
@@ -55,7 +57,9 @@ bool set_effects(Builder& builder, const Outside& outside, int target) {
   const bool same = before.size() == now.size() &&
                     std::all_of(now.begin(), now.end(), [&](PyObject* object) { return before.count(object) != 0; });
   if (same) return true;
-  const int content = add_container(builder, NodeKind::Set, now);
+  if (!guard_order(builder.capture, builder.capture.objects.find(outside.object.get()))) return false;
+  Ref copy = cpython::copy_of_set(outside.shadow.get());
+  const int content = copy ? builder.node_of(builder.keep(std::move(copy))) : -1;
   return content >= 0 && emit(builder, EffectKind::ReplaceSet, {target, content});
 }
 

@@ -72,9 +72,10 @@ def test_special_numbers(finish):
     def function(a, b, y, r):
         return FINISHES[finish](torch.addmm(r, a, b), y, r)
 
-    got, _ = made(function, a, b, y, r)
+    got, counts = made(function, a, b, y, r)
     assert torch.equal(got.isnan(), function(a, b, y, r).isnan())
     assert not close(function(a, b, y, r), got)
+    assert counts[1:] == [1, 1] and (counts[0] == 0 or _C.onednn_refusal() != "")
 
 
 def test_who_else_reads_the_product_gets_it():
@@ -84,13 +85,14 @@ def test_who_else_reads_the_product_gets_it():
         z = a @ b
         return z + y, z
 
-    assert not close(function(a, b, y), made(function, a, b, y)[0])
-
     def twice(a, b, y):
         z = a @ b
         return z * z
 
-    assert not close(twice(a, b, y), made(twice, a, b, y)[0])
+    for program in (function, twice):
+        got, counts = made(program, a, b, y)
+        assert not close(program(a, b, y), got)
+        assert counts == [1, 1, 1], program.__name__
 
 
 def test_gradients_of_a_shared_input():
@@ -98,16 +100,22 @@ def test_gradients_of_a_shared_input():
 
     def run(function):
         torch.manual_seed(4)
+        before = graphlift.counters()
         x, w, v = (torch.randn(*shape, requires_grad=True) for shape in ((12, 20), (20, 30), (20, 36)))
         out = function(x, w, v)
         (out[0].sum() + out[1].pow(2).sum()).backward()
-        return [*out, x.grad, w.grad, v.grad]
+        after = graphlift.counters()
+        return [*out, x.grad, w.grad, v.grad], [after[name] - before[name] for name in ("kernels", "natives", "graphs")]
 
     def function(x, w, v):
         return x @ w * 0.5, x @ v + 1
 
-    compiled = graphlift.compile(function)
-    assert not close(run(function), run(compiled))
+    expected, _ = run(function)
+    got, counts = run(graphlift.compile(function))
+    unfinished, more = run(graphlift.compile(function, options={"skip_passes": "epilogues"}))
+    assert not close(expected, got) and not close(expected, unfinished)
+    assert counts[1:] == more[1:] == [6, 1]
+    assert counts[0] < more[0] or _C.onednn_refusal() != ""
 
 
 @pytest.mark.parametrize("last", [False, True], ids=["channels first", "channels last"])
@@ -131,5 +139,6 @@ def test_other_memory_is_left_to_kernels():
     def function(a, b, y):
         return a @ b + y.t()
 
-    got, _ = made(function, a, b, y)
+    got, counts = made(function, a, b, y)
     assert not close(function(a, b, y), got)
+    assert counts == [1, 1, 1]

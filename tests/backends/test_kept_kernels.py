@@ -77,7 +77,8 @@ def test_the_disk_cache_can_be_turned_off(tmp_path, monkeypatch):
     monkeypatch.setenv("GRAPHLIFT_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("GRAPHLIFT_DISK_CACHE", "0")
     cache._folder.cache_clear()
-    x = torch.rand(11)
+    x, before = torch.rand(11), graphlift.counters()["kernels"]
     assert torch.allclose(graphlift.compile(lambda x: torch.exp(x) - 17)(x), torch.exp(x) - 17)
+    assert graphlift.counters()["kernels"] == before + 1
     assert not list(tmp_path.iterdir())
     cache._folder.cache_clear()

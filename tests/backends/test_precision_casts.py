@@ -52,14 +52,16 @@ def test_gradients_too(dtype):
     def run(function):
         x, y = (torch.randn(33, 40).to(dtype).requires_grad_() for _ in range(2))
         torch.manual_seed(6)
+        before = graphlift.counters()["kernels"]
         out = function(x, y)
         out.backward(torch.randn(33, 40).to(dtype))
-        return out, x.grad, y.grad
+        return (out, x.grad, y.grad), graphlift.counters()["kernels"] - before
 
     torch.manual_seed(7)
-    eager = run(CHAINS["arithmetic"])
+    eager, _ = run(CHAINS["arithmetic"])
     torch.manual_seed(7)
-    got = run(graphlift.compile(CHAINS["arithmetic"], options=EMULATE))
+    got, kernels = run(graphlift.compile(CHAINS["arithmetic"], options=EMULATE))
+    assert kernels == 2, "forward and backward are a kernel each"
     assert all(torch.equal(a, b) for a, b in zip(eager, got, strict=True))
 
 

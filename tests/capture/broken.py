@@ -358,3 +358,21 @@ def writes_what_another_shares(x, first, second):
     y = x * 2
     y = y + first * second
     return y + 1  # break
+
+
+class Nameless:
+    """Its text has its address."""
+
+
+@breaks("address_text", lambda: (Nameless(),))
+def makes_a_text_with_an_address(x, thing):
+    y = x * 2
+    text = f"{thing}"  # break
+    return y + text.count("Nameless")
+
+
+@breaks("set_order", lambda: (Nameless(), Nameless()))
+def reads_a_set_in_the_order_of_addresses(x, a, b):
+    y = x * 2
+    pairs = list({(a, 1), (b, 2)})  # break
+    return y + len(pairs)

@@ -37,6 +37,12 @@ def same(got, want, where="result"):
         assert type(got) is type(want) and got == want, f"{where}: {got!r} instead of {want!r}"
 
 
+def regions(graphs, breaks):
+    """Asserts how many regions and breaks there were since the last reset."""
+    counts = graphlift.counters()
+    assert (counts["graphs"], counts["graph_breaks"]) == (graphs, breaks), counts
+
+
 def run_once(function, make):
     """Result (or exception), arguments behind the call, and gradients of one call and backward."""
     torch.manual_seed(0)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 import torch
-from judging import check
+from judging import check, regions
 
 import graphlift
 
@@ -141,6 +141,7 @@ def test_a_deep_copy_shares_what_the_original_shares(order):
         given = [parts[first], parts[second]]
         _, got = compiled(torch.ones(1), given)
         assert (got[0] is got[1]) == (first == second)
+    regions(2, 0)
 
 
 QUESTIONS = {
@@ -156,7 +157,17 @@ QUESTIONS = {
     "count": lambda x, a, b: x * [b, a].count(a),
     "equal lists": lambda x, a, b: x * 2 if [a, 1] == [b, 1] else x * 3,
 }
-BY_IDENTITY = {"object": object, "plain": Plain, "module": lambda: torch.nn.Linear(1, 1)}
+
+
+def a_tensor():
+    return torch.ones(1)
+
+
+def a_module():
+    return torch.nn.Linear(1, 1)
+
+
+BY_IDENTITY = {"object": object, "plain": Plain, "module": a_module}
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -169,6 +180,12 @@ def test_what_identity_decides_is_guarded(question, kind, first):
         a, b = make(), make()
         given = (torch.ones(2), a, a if same else b)
         torch.testing.assert_close(compiled(*given), f(*given))
+    if question != "id":
+        regions(2, 0)
+    elif kind == "object":  # no weak reference holds it; addresses are numbers that vary
+        assert graphlift.graph_count() >= 2 and graphlift.counters()["graph_breaks"] == 3
+    else:
+        regions(3, 0)  # tied to the very objects
 
 
 @pytest.mark.parametrize("question", ["is", "id", "set", "dict", "key", "set comprehension"])
@@ -180,14 +197,23 @@ def test_what_the_identity_of_tensors_decides_is_guarded(question, first):
         a, b = torch.ones(3), torch.ones(3)
         given = (torch.ones(2), a, a if same else b)
         torch.testing.assert_close(compiled(*given), f(*given))
+    if question == "id":  # no weak reference holds a tensor; addresses are numbers that vary
+        assert graphlift.graph_count() >= 2 and graphlift.counters()["graph_breaks"] == 3
+    else:
+        regions(2, 0)
 
 
-@pytest.mark.parametrize("make", [object, list, dict, set, lambda: torch.ones(1), lambda: torch.nn.Linear(1, 1)])
+# Whether a weak reference can hold it: the region is tied to the object then, else id() is a break.
+HELD = {object: False, list: False, dict: False, set: True, a_tensor: False, a_module: True}
+
+
+@pytest.mark.parametrize("make", HELD)
 def test_the_address_of_an_object_from_outside_is_the_real_one(make):
     compiled, kept = graphlift.compile(lambda x, given: (x * 2, id(given))), []
     for _ in range(3):
         kept.append(make())
         assert compiled(torch.ones(2), kept[-1])[1] == id(kept[-1])
+    regions(*((3, 0) if HELD[make] else (1, 1)))
 
 
 def test_a_memo_of_the_program_is_one_region():

@@ -87,6 +87,7 @@ VARYING = """
     for thread in threads: thread.start()
     for thread in threads: thread.join()
     assert not bad, bad
+    assert graphlift.graph_count() >= 9, graphlift.graph_count()
     print("done")
 """
 

@@ -34,7 +34,11 @@ def kinds(results):
     return [(type(t), t.as_subclass(torch.Tensor).tolist()) for t in results]
 
 
-@pytest.mark.parametrize("program", [becomes, breaks_with_it_off, with_it_off], ids=lambda f: f.__name__)
+# What a program's tensors are of a subclass for runs for real, instruction by instruction: graphs of the rest.
+GRAPHS = {becomes: 0, breaks_with_it_off: 1, with_it_off: 1}
+
+
+@pytest.mark.parametrize("program", GRAPHS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("of", [torch.Tensor, Named])
 def test_classes_and_state(program, of):
     x = torch.arange(3.0).as_subclass(of)
@@ -43,6 +47,10 @@ def test_classes_and_state(program, of):
         expected = kinds(program(x))
         assert kinds(compiled(x)) == expected
         assert torch._C._is_torch_function_enabled()
+    counts = graphlift.counters()
+    breaks = counts["graph_break"].get("a tensor of a kind that is not captured: class Named", 0)
+    assert counts["graphs"] == GRAPHS[program]
+    assert (breaks > 0) == (of is Named or program is not with_it_off), counts
 
 
 def test_one_region_with_it_off():

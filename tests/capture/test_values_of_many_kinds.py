@@ -174,8 +174,8 @@ CASES = {
         lambda x, o: x + o(3 + 4j),
     ),
     "methodcaller": (
-        [lambda: operator.methodcaller("count", 1), lambda: operator.methodcaller("index", 2)],
-        lambda x, o: x + o([1, 2]),
+        [lambda: operator.methodcaller("count", 2), lambda: operator.methodcaller("index", 2)],
+        lambda x, o: x + o([1, 2, 2]),
     ),
     "pattern": ([lambda: re.compile("a"), lambda: re.compile("b+")], lambda x, o: x + len(o.findall("abba"))),
     "match": ([lambda: re.match("a+", "aab"), lambda: re.match("a+", "aaab")], lambda x, o: x + o.end()),
@@ -285,13 +285,13 @@ CASES = {
     "filter": ([lambda: filter(None, [1]), lambda: filter(None, [4])], lambda x, o: x + next(o)),
     "super": ([lambda: SL([3, 1]), lambda: SL([5, 4])], lambda x, o: x + sorted(o)[0]),
     "cell": ([lambda: types.CellType(1), lambda: types.CellType(4)], lambda x, o: x + o.cell_contents),
-    "method_descr": ([lambda: list.count, lambda: list.index], lambda x, o: x + o([1, 2], 2)),
+    "method_descr": ([lambda: list.count, lambda: list.index], lambda x, o: x + o([1, 2, 2], 2)),
     "ufunc": ([lambda: torch.sin, lambda: torch.cos], lambda x, o: o(x)),
     "param": (
         [lambda: torch.nn.Parameter(torch.ones(2)), lambda: torch.nn.Parameter(torch.ones(2) * 4)],
         lambda x, o: x * o,
     ),
-    "mod": ([lambda: torch.nn.Dropout(0.0), lambda: torch.nn.Identity()], lambda x, o: o(x)),
+    "mod": ([lambda: torch.nn.ReLU(), lambda: torch.nn.Hardtanh(0.0, 0.5)], lambda x, o: o(x)),
     "modcfg": ([lambda: torch.nn.LeakyReLU(0.1), lambda: torch.nn.LeakyReLU(0.4)], lambda x, o: o(-x)),
     "gm": (
         [lambda: types.GenericAlias(list, (int,)), lambda: types.GenericAlias(list, (str,))],
@@ -300,22 +300,18 @@ CASES = {
 }
 
 
-def outcome(function, *args):
-    try:
-        return function(*args)
-    except Exception as error:
-        return type(error), str(error)
+def alike(a, b):
+    return a.dtype == b.dtype and torch.equal(a, b)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_another_value_gives_another_result(name):
     values, program = CASES[name]
+    results = [program(torch.ones(2), value()) for value in values]
+    assert not any(alike(a, b) for a, b in itertools.combinations(results, 2)), "nothing to tell apart"
     compiled = graphlift.compile(program)
     for which in (0, 1, 0, 1, 1, 0, 2, 2):
-        if which >= len(values):
-            continue
-        expected, got = (outcome(function, torch.ones(2), values[which]()) for function in (program, compiled))
-        if isinstance(expected, torch.Tensor):
-            assert torch.equal(got.detach(), expected.detach()) or str(got) == str(expected), which
-        else:
-            assert got == expected, which
+        if which < len(values):
+            expected, got = (function(torch.ones(2), values[which]()) for function in (program, compiled))
+            torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+    assert graphlift.graph_count() >= 1

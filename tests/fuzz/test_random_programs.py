@@ -24,21 +24,28 @@ CALLS = [(4, 3, False), (4, 3, False), (4, 5, True), (4, 2, True), (5, 3, True),
 LENIENT = "one of the variables needed for gradient"
 
 
-def differs(got, expected):
-    """Where two accounts differ, in words; empty: nowhere."""
+def differs(got, expected, tolerance):
+    """Where two accounts differ, in words; empty: nowhere. tolerance: of torch.isclose, where the dtype's own is too tight."""
     if isinstance(expected, str) and expected.startswith(LENIENT):
         return ""
     if isinstance(expected, torch.Tensor) and isinstance(got, torch.Tensor):
-        same = got.shape == expected.shape and torch.allclose(got, expected, rtol=1e-3, atol=1e-4, equal_nan=True)
-        return "" if same else f"{got} is not {expected}"
+        try:
+            torch.testing.assert_close(got, expected, equal_nan=True, **tolerance)
+        except AssertionError as error:
+            return f"{got} is not {expected}: {error}"
+        return ""
     if isinstance(expected, list | tuple) and isinstance(got, list | tuple):
         if len(got) != len(expected) or (got and isinstance(got[0], str) and got[0] != expected[0]):
             return f"{str(got)[:200]} is not {str(expected)[:200]}"
-        return next((words for pair in zip(got, expected, strict=True) if (words := differs(*pair))), "")
+        return next((words for pair in zip(got, expected, strict=True) if (words := differs(*pair, tolerance))), "")
     return "" if type(got) is type(expected) and got == expected else f"{got!r} is not {expected!r}"
 
 
-@pytest.mark.parametrize("backend", ["reference", "native"])
+# Kernels compute exp and tanh in their own way, and programs do it again and again.
+TOLERANCE = {"reference": {}, "native": {"rtol": 1e-3, "atol": 1e-4}}
+
+
+@pytest.mark.parametrize("backend", TOLERANCE)
 def test_random_programs(backend):
     totals = collections.Counter()
 
@@ -57,11 +64,12 @@ def test_random_programs(backend):
             warnings.simplefilter("ignore")
             for seed, (rows, n, grad) in enumerate(CALLS):
                 expected = eager.call(rows, n, grad, seed)
-                words = differs(compiled.call(rows, n, grad, seed), expected)
+                words = differs(compiled.call(rows, n, grad, seed), expected, TOLERANCE[backend])
                 assert not words, f"call {seed}: {words}\n{text}"
-        for name in ("graphs", "hits"):
-            totals[name] += graphlift.counters()[name]
+        counts = graphlift.counters()
+        assert counts["internal_errors"] == 0, text
+        totals.update(examples=1, graphs=counts["graphs"], hits=counts["hits"])
 
     run()
-    # Most programs have regions, and most calls behind the first ones hit them.
-    assert totals["graphs"] > EXAMPLES // 10 and totals["hits"] > EXAMPLES // 10, totals
+    # Programs have breaks, so several regions each; many calls differ in what a region guards.
+    assert totals["graphs"] >= 3 * totals["examples"] and 2 * totals["hits"] >= 3 * totals["examples"] > 0, totals

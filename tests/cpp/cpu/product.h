@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -134,14 +135,15 @@ inline Product product(at::IntArrayRef batch, int64_t m, int64_t n, int64_t k, a
   return product(at::randn(a, at::kFloat).to(dtype), at::randn(b, at::kFloat).to(dtype));
 }
 
-// The largest |c - expected|, relative to the largest |expected| or 1. NaN where one is NaN and the other not.
-inline double error(const at::Tensor& c, const at::Tensor& expected) {
+// The largest |c - expected|, relative to the largest of |expected|, sqrt(k)/4 and 1: k terms that cancel each other
+// are as wrong as what they are sums of, which grows as the root of k. NaN where one is NaN and the other not.
+inline double error(const at::Tensor& c, const at::Tensor& expected, int64_t k = 1) {
   if (c.numel() == 0) return 0;
   const at::Tensor value = c.to(at::kDouble);
   if (!at::equal(value.isnan(), expected.isnan())) return std::numeric_limits<double>::quiet_NaN();
   const at::Tensor difference = at::where(value == expected, 0.0, value - expected).abs().nan_to_num(0);
   const double largest = expected.nan_to_num(0, 0, 0).abs().max().item<double>();
-  return difference.max().item<double>() / std::max(1.0, largest);
+  return difference.max().item<double>() / std::max({1.0, std::sqrt(static_cast<double>(k)) / 4, largest});
 }
 
 }  // namespace graphlift::cpu

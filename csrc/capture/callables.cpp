@@ -51,7 +51,7 @@ struct Table {
 Table make_table() {
   cpython::HookScope nobody(nullptr);  // module attributes may run Python code, which is not the program's
   Table table;
-  for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables()})
+  for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables(), &functorch_callables()})
     for (const CallableRow& row : *family) {
       Ref object = resolve(row.path);
       if (object)
@@ -113,7 +113,8 @@ const CallableRow* find_constructor(PyTypeObject* type) {
 
 std::vector<const CallableRow*> all_callables() {
   std::vector<const CallableRow*> rows;
-  for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables(), &constructor_rows()})
+  for (const Family* family :
+       {&builtin_callables(), &module_callables(), &torch_callables(), &functorch_callables(), &constructor_rows()})
     for (const CallableRow& row : *family) rows.push_back(&row);
   return rows;
 }

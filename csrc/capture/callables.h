@@ -65,11 +65,16 @@ Ref warn_call(Capture& capture, const CallArgs& call);
 // Methods of loggers: as defer_call, and whatever is given when the level is off.
 Ref log_call(Capture& capture, const CallArgs& call);
 
+// Setters of torch's ambient state: run now, so that the recording sees the state; undone behind the capture; replayed
+// at the region's exit.
+Ref ambient_call(Capture& capture, const CallArgs& call);
+
 // Families of rows.
 using Family = std::vector<CallableRow>;
 const Family& builtin_callables();
 const Family& module_callables();
 const Family& torch_callables();
+const Family& functorch_callables();
 const Family& constructor_rows();
 
 }  // namespace graphlift::capture

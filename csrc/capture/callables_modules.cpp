@@ -4,6 +4,7 @@
 #include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
 
@@ -195,6 +196,7 @@ const Family& module_callables() {
     for (const char* method : {"debug", "info", "warning", "warn", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, log_call});
     all.push_back({"warnings.warn", 0, warn_call});
+    all.push_back({"importlib.import_module", 0, rule_import_module});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
     all.push_back({"graphlift.control.is_compiling", 0, rule_capturing});
     all.push_back({"graphlift.substitutes.begin_checkpoint", 0, rule_begin_checkpoint});

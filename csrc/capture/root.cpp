@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -153,6 +154,20 @@ class NoCollector {
   bool was_enabled_;
 };
 
+// The pending exception, with its message when it is a plain string: no code of the program's runs.
+std::string pending_words() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  std::string words = type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "an exception";
+  PyObject* args = value ? reinterpret_cast<PyBaseExceptionObject*>(value)->args : nullptr;
+  PyObject* first = args && PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  const char* message = first && PyUnicode_CheckExact(first) ? PyUnicode_AsUTF8(first) : nullptr;
+  if (message) words += " (" + std::string(message, std::min<size_t>(std::strlen(message), 120)) + ")";
+  PyErr_Restore(type, value, traceback);
+  return words;
+}
+
 // One attempt. Ends at the frame's return, before root instruction number `stop_at`, or at a break.
 class Attempt {
  public:
@@ -161,6 +176,7 @@ class Attempt {
 
   // False: try again with *next_stop.
   bool run(Captured* out, size_t* next_stop, std::optional<Break>* reason);
+  bool again() const { return capture_.again; }
 
  private:
   bool admit_stack();
@@ -204,8 +220,7 @@ bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size
     return false;
   }
   if (outcome.exit == eval::Exit::Raised) {
-    Ref type = Ref::borrow(reinterpret_cast<PyObject*>(PyErr_Occurred()));
-    *reason = make_break("raises", type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an exception");
+    *reason = make_break("raises", pending_words());
     *next_stop = executed ? executed - 1 : 0;
     return false;
   }
@@ -215,6 +230,11 @@ bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size
 bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                             std::optional<Break>* reason) {
   cpython::Frame frame = request_.frame;
+  if (!capture_.open_levels.empty()) {
+    *reason = make_break("unrebuildable", "level of torch.func");
+    *next_stop = capture_.open_levels.front() - 1;
+    return false;
+  }
   ExitState exit;
   out->returns = outcome.exit == eval::Exit::Returned;
   out->exit_unit = outcome.unit;
@@ -351,6 +371,7 @@ Captured capture_region(const Request& request) {
     std::optional<Break> why;
     Attempt attempt(request, stop);
     if (attempt.run(&captured, &next_stop, &why)) break;
+    if (attempt.again()) continue;
     if (!reason || (why && std::string(why->row->id) != "unrebuildable")) reason = std::move(why);
     // Each retry ends earlier; an empty region is left to the real interpreter.
     GL_CHECK(next_stop < stop, "a retry of a capture did not end earlier");

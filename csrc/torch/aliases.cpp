@@ -261,7 +261,7 @@ void Recorder::view(const c10::OperatorHandle& handle, const OpInfo& info, torch
   at::Tensor self = arguments[0].toTensor();
   if (!fake_storage(self)) {
     (void)tensor_argument(self);  // breaks unless it is a small constant
-    self = lift_constant(self);
+    self = self.unsafeGetTensorImpl()->is_wrapped_number() ? lift_number(self) : lift_constant(self);
     stack[stack.size() - schema.arguments().size()] = self;
     arguments = torch::jit::last(stack, schema.arguments().size());
   }

@@ -1,6 +1,8 @@
 // Owns: see attributes.h; instances, through the generic protocol.
 #include "capture/attributes.h"
 
+#include <structmember.h>
+
 #include "capture/attribute_kinds.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
@@ -56,6 +58,9 @@ Ref slot_get(Capture& capture, PyObject* descriptor, PyObject* object) {
   bool written = false;
   Ref value = field_get(capture, outside, descriptor, &written);
   if (!written) {
+    const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    if (member->type != T_OBJECT && member->type != T_OBJECT_EX)  // a number or a text in C: no guard finds it again
+      return break_here(capture, "unsupported_attribute", describe(descriptor));
     value = Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, nullptr));
     const OriginId origin = capture.origins().child(outside->origin, OriginKind::Slot, descriptor);
     if (!value) {

@@ -46,6 +46,8 @@ void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
   for (int i = 0; i < after; ++i) stack[i] = values[static_cast<size_t>(i)];
   frame.set_depth(after);
   frame.set_position(region.exit_unit);
+  cpython::fill_free_variables(
+      frame);  // whoever looks at the frame expects them, also those that no one reads any more
 }
 
 PyObject* leave_with_error(cpython::Frame frame, int unit) {

@@ -245,7 +245,7 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
     touched.resize(static_cast<size_t>(frame.local_count()), false);
     exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
     exit.stack.assign(frame.stack(), frame.stack() + frame.depth());
-    exit.live = cpython::live_at(frame.code(), outcome.unit);
+    if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), outcome.unit);
     for (bool t : touched) exit.untouched.push_back(!t);
   }
   SnapshotResult result = snapshot(capture_, exit);

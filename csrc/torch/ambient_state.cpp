@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "torch/dispatch_mode.h"
 #include "torch/functorch.h"
 
 // As torch's header has them, which includes one that torch does not install.
@@ -38,7 +39,7 @@ int nesting() {
 
 }  // namespace
 
-bool in_transform() { return in_functorch() || in_dual_level(); }
+bool in_transform() { return in_functorch() || in_dual_level() || foreign_modes() > 0; }
 
 struct AmbientState::Modes : at::impl::PythonTorchFunctionTLS {
   explicit Modes(const at::impl::PythonTorchFunctionTLS& now) : PythonTorchFunctionTLS(now) {}

@@ -8,7 +8,8 @@
 namespace graphlift::torch_layer {
 
 bool in_functorch();
-// A transform of torch.func or a level of forward-mode gradients is on: tensors may be more than their values.
+// A transform of torch.func, a level of forward-mode gradients or a dispatch mode of the program's is on: tensors may
+// be more than their values, or each operator is seen.
 bool in_transform();
 
 // Remembers the state; the destructor puts it back and drops what autocast cached of stand-ins.

@@ -183,10 +183,7 @@ void Recorder::refresh(Slot& slot, FakeStorage& storage) {
 ir::Arg Recorder::tensor_argument(const at::Tensor& tensor) {
   if (fake_storage(tensor)) return value_of(tensor);
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return wrapped_number(tensor);
-  bool small =
-      tensor.is_cpu() && tensor.layout() == c10::kStrided && tensor.sym_numel() == 1 && !tensor.requires_grad();
-  if (!small) break_now("unsupported_tensor", "one from outside that was reached inside of a C function");
-  return value_of(lift_constant(tensor));
+  break_now("unsupported_tensor", "one from outside that was reached inside of a C function");
 }
 
 ir::Arg Recorder::argument(const IValue& value, const c10::Type& type) {

@@ -211,11 +211,18 @@ int constructor_parts(Capture& capture, PyTypeObject* type, bool* python) {
   return 0;
 }
 
+bool acts_when_it_dies(PyTypeObject* type) {
+  Ref name = Ref::steal(PyUnicode_InternFromString("__del__"));
+  return name && _PyType_Lookup(type, name.get());
+}
+
 Ref make_instance(Capture& capture, const CallArgs& call, PyTypeObject* type) {
   PyTypeObject* base = solid_base(type);
   const bool known = base == &PyBaseObject_Type || is_pure_type(base) || is_container_type(base) ||
                      is_known_fresh_type(base) || torch_layer::is_known_base(base);
   if (!known) return break_here(capture, "unknown_callable", describe(call.callable));
+  // When an instance dies is not known to the region, nor may one of a given-up attempt do anything.
+  if (acts_when_it_dies(type)) return break_here(capture, "unknown_callable", describe(call.callable) + ".__del__");
   bool python = false;
   if (constructor_parts(capture, type, &python) < 0) return Ref();
   if (!python) return run_prepared(capture, call, kShallow);

@@ -91,6 +91,7 @@ class Capture {
   std::unordered_map<guards::OriginId, Ref> int_symbols;        // outside ints that became symbolic
   std::unordered_map<guards::OriginId, Ref> float_inputs;       // outside floats that became inputs of the graph
   std::unordered_map<int, PyObject*> float_values;              // their values now, by primal
+  std::unordered_map<PyObject*, Ref> generators;                // that were resumed here: weak references
   std::unordered_set<PyObject*> fresh_functions;                // made by MAKE_FUNCTION while capturing
   std::unordered_set<PyObject*> fresh_types;                    // made by class statements while capturing
   std::unordered_set<PyObject*> known_functions;                // entered through a guarded path

@@ -14,6 +14,7 @@
 #include "capture/calls.h"
 #include "capture/semantics.h"
 #include "capture/snapshot.h"
+#include "cpython/generator.h"
 #include "cpython/hook.h"
 #include "cpython/liveness.h"
 #include "eval/evaluator.h"
@@ -63,6 +64,7 @@ class InlineHandler final : public cpython::FrameHandler {
   // Called from C: an internal error is put aside and thrown again at the root.
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
     *handled = true;
+    note_generator(frame);
     capture_.frames.push_back(frame);
     PyObject* result = nullptr;
     try {
@@ -77,6 +79,17 @@ class InlineHandler final : public cpython::FrameHandler {
   }
 
  private:
+  // What it has to do when it dies must not happen for real.
+  void note_generator(cpython::Frame frame) {
+    PyObject* generator = cpython::generator_of(frame);
+    if (!generator) return;
+    Ref& known = capture_.generators[generator];
+    if (known && PyWeakref_GET_OBJECT(known.get()) == generator) return;
+    SavedError error;
+    known = Ref::steal(PyWeakref_NewRef(generator, nullptr));
+    if (!known) PyErr_Clear();
+  }
+
   PyObject* inlined(cpython::Frame frame, bool throwing) {
     PyObject* result = nullptr;
     if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
@@ -180,6 +193,8 @@ class Attempt {
 
  private:
   bool admit_stack();
+  PyObject* unfinished_generator() const;
+  void drop_generators();
   bool classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop, std::optional<Break>* reason);
   bool take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                      std::optional<Break>* reason);
@@ -209,6 +224,25 @@ bool Attempt::admit_stack() {
   return true;
 }
 
+// One that has something left to do when it dies; the region can't say when that is. Borrowed.
+PyObject* Attempt::unfinished_generator() const {
+  for (const auto& [generator, weak] : capture_.generators)
+    if (weak && PyWeakref_GET_OBJECT(weak.get()) == generator && cpython::acts_when_closed(generator)) return generator;
+  return nullptr;
+}
+
+// Generators of the attempt end with it: while a break is pending, their frames are left without running a handler.
+void Attempt::drop_generators() {
+  capture_.pending = make_break("unrebuildable", "generator");
+  for (const auto& [generator, weak] : capture_.generators) {
+    if (!weak || PyWeakref_GET_OBJECT(weak.get()) != generator || !cpython::is_suspended(generator)) continue;
+    const Ref hold = Ref::borrow(generator);
+    Ref closed = Ref::steal(PyObject_CallMethod(generator, "close", nullptr));
+    PyErr_Clear();
+  }
+  capture_.pending.reset();
+}
+
 // Python errors and breaks inside a root instruction: the region must end before it.
 bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop,
                        std::optional<Break>* reason) {
@@ -233,6 +267,13 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
   if (!capture_.open_levels.empty()) {
     *reason = make_break("unrebuildable", "level of torch.func");
     *next_stop = capture_.open_levels.front() - 1;
+    return false;
+  }
+  if (PyObject* generator = unfinished_generator()) {
+    *reason = make_break("unrebuildable", "generator");
+    const size_t born = semantics.born_at(generator);
+    const size_t executed = semantics.root_instructions();
+    *next_stop = born && born < executed ? born : (executed ? executed - 1 : 0);
     return false;
   }
   ExitState exit;
@@ -348,6 +389,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
       done = take_snapshot(outcome, semantics, out, next_stop, reason);
     }
     PyErr_Clear();
+    drop_generators();
   }
   if (!finished_) capture_.tracer->stop();
   if (capture_.internal_error) throw InternalError(*capture_.internal_error);

@@ -66,6 +66,11 @@ Ref type_get(Capture& capture, PyObject* object, PyObject* name) {
   auto* type = reinterpret_cast<PyTypeObject*>(object);
   for (const char* field : kTypeFields)
     if (named(name, field)) return Ref::steal(PyObject_GetAttr(object, name));
+  if (named(name, "__dict__")) {
+    const bool fixed = capture.fresh_types.count(object) || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
+    return fixed ? Ref::steal(PyObject_GetAttr(object, name))
+                 : break_here(capture, "unsupported_attribute", describe(object) + ".__dict__");
+  }
   PyTypeObject* meta = Py_TYPE(object);
   PyObject* of_meta = capture.type_lookup(meta, name);
   if (of_meta && Py_TYPE(of_meta)->tp_descr_set && !PyType_IsSubtype(Py_TYPE(of_meta), &PyGetSetDescr_Type))
@@ -167,6 +172,15 @@ int generic_store(Capture& capture, PyObject* object, PyObject* name, PyObject* 
   return PyObject_SetAttr(object, name, value);
 }
 
+// The root's local variables are raw until the program reads them.
+Ref frame_get(Capture& capture, PyObject* frame, PyObject* name) {
+  const int root_locals = named(name, "f_locals") ? capture.frames.front().local_count() : 0;
+  for (int slot = 0; slot < root_locals; ++slot)
+    if (!capture.admit_root_local(slot)) return Ref();
+  return Ref::steal(PyObject_GetAttr(frame, name));
+}
+
+bool is_frame(PyObject* o) { return PyFrame_Check(o); }
 bool is_module(PyObject* o) { return PyModule_Check(o); }
 bool is_type(PyObject* o) { return PyType_Check(o); }
 bool is_function(PyObject* o) { return PyFunction_Check(o); }
@@ -185,6 +199,7 @@ constexpr AttributeRule kRules[] = {
     {"method", is_method, method_get, generic_store},
     {"super", is_super, super_get, generic_store},
     {"C function", is_c_function, c_function_get, generic_store},
+    {"frame", is_frame, frame_get, generic_store},
 };
 
 }  // namespace

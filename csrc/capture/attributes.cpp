@@ -69,6 +69,9 @@ Ref slot_get(Capture& capture, PyObject* descriptor, PyObject* object) {
   bool written = false;
   Ref value = field_get(capture, outside, descriptor, &written);
   if (!written) {
+    const PyMemberDef* member = reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member;
+    if (member->type != T_OBJECT && member->type != T_OBJECT_EX)  // a number or a text in C: no guard finds it again
+      return break_here(capture, "unsupported_attribute", describe(descriptor));
     value = Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, object, nullptr));
     const OriginId origin = capture.origins().child(outside->origin, OriginKind::Slot, descriptor);
     if (!value) {

@@ -143,8 +143,6 @@ bool may_pass(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t fla
     break_here(capture, "unknown_callable", describe(call.callable) + " on an object of type " + Py_TYPE(arg)->tp_name);
   } else if (is_outside_iterator(capture, arg) && reads_argument(call, i)) {
     break_here(capture, PyGen_Check(arg) ? "inner_generator" : "loop_boundary");
-  } else if (!(flags & (kShallow | kLooksInto)) && holds_outside_container(capture, arg)) {
-    break_here(capture, "nested_outside", describe(call.callable));
   } else {
     return true;
   }
@@ -175,6 +173,11 @@ bool prepare(Capture& capture, const CallArgs& call, uint16_t flags, Prepared* o
     if (!may_pass(capture, call, i, flags)) return false;
     Ref seen = prepared_argument(capture, call, i, flags, looks_into);
     if (!seen) return false;
+    // What an outside container holds is known since it was admitted.
+    if (!(flags & (kShallow | kLooksInto)) && holds_outside_container(capture, seen.get())) {
+      break_here(capture, "nested_outside", describe(call.callable));
+      return false;
+    }
     out->args.push_back(seen.get());
     out->hold.push_back(std::move(seen));
   }
@@ -200,12 +203,31 @@ bool reads_argument(const CallArgs& call, Py_ssize_t index) {
   return true;
 }
 
+namespace {
+
+bool is_metaclass(PyObject* object) {
+  return PyType_Check(object) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &PyType_Type);
+}
+
+// meta(name, bases, namespace) or type.__new__(meta, name, bases, namespace)
+bool makes_type(const CallArgs& call) {
+  if (is_metaclass(call.callable)) return call.nargs == 3;
+  PyObject* self = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  return self && is_metaclass(self) && call.nargs == 4 && is_metaclass(call.args[0]);
+}
+
+}  // namespace
+
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Prepared prepared;
   if (!prepare(capture, call, flags, &prepared)) return Ref();
   if ((flags & kMutates) && call.nargs > 0) note_mutation(capture, call.args[0]);
   Ref result = Ref::steal(
       PyObject_Vectorcall(call.callable, prepared.args.data(), static_cast<size_t>(call.nargs), call.kwnames));
+  if (result && PyType_Check(result.get()) && makes_type(call)) {
+    capture.fresh_types.insert(result.get());
+    capture.keep_alive.push_back(result);
+  }
   if (capture.pending) return Ref();
   result = without_address(capture, std::move(result), prepared.args.data(), call.nargs, call.callable);
   return from_c_code(capture, std::move(result));
@@ -307,11 +329,18 @@ uint16_t constructor_flags(PyTypeObject* base) {
   return value ? kPure : kShallow;
 }
 
+bool acts_when_it_dies(PyTypeObject* type) {
+  Ref name = Ref::steal(PyUnicode_InternFromString("__del__"));
+  return name && _PyType_Lookup(type, name.get());
+}
+
 Ref make_instance(Capture& capture, const CallArgs& call, PyTypeObject* type) {
   PyTypeObject* base = solid_base(type);
   const bool known = base == &PyBaseObject_Type || is_pure_type(base) || is_container_type(base) ||
                      is_known_fresh_type(base) || torch_layer::is_known_base(base);
   if (!known) return break_here(capture, "unknown_callable", describe(call.callable));
+  // When an instance dies is not known to the region, nor may one of a given-up attempt do anything.
+  if (acts_when_it_dies(type)) return break_here(capture, "unknown_callable", describe(call.callable) + ".__del__");
   bool python = false;
   if (constructor_parts(capture, type, &python) < 0) return Ref();
   if (!python) return run_prepared(capture, call, constructor_flags(base));

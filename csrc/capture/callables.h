@@ -75,12 +75,17 @@ bool is_hash_of(PyObject* descriptor);
 // Whether the innermost frame is a __hash__ that C code asks for, to tell keys apart.
 bool is_key_hash(Capture& capture);
 
+// Setters of torch's ambient state: run now, so that the recording sees the state; undone behind the capture; replayed
+// at the region's exit.
+Ref ambient_call(Capture& capture, const CallArgs& call);
+
 // Families of rows.
 using Family = std::vector<CallableRow>;
 const Family& builtin_callables();
 const Family& module_callables();
 const Family& torch_callables();
 const Family& process_state_callables();
+const Family& functorch_callables();
 const Family& constructor_rows();
 
 }  // namespace graphlift::capture

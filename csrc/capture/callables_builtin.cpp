@@ -100,12 +100,7 @@ Ref rule_isinstance(Capture& c, const CallArgs& call) {
 }
 
 Ref rule_type(Capture& c, const CallArgs& call) {
-  if (!arity(call, 1, 1)) {
-    Ref made = Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-    if (made) c.fresh_types.insert(made.get());
-    if (made) c.keep_alive.push_back(made);
-    return c.pending ? Ref() : std::move(made);
-  }
+  if (!arity(call, 1, 1)) return run_prepared(c, call, kShallow);
   if (torch_layer::is_sym_scalar(call.args[0]))
     return Ref::borrow(
         reinterpret_cast<PyObject*>(torch_layer::is_graph_float(call.args[0]) ? &PyFloat_Type : &PyLong_Type));

@@ -4,6 +4,7 @@
 #include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
 #include "cpython/imported.h"
@@ -109,6 +110,9 @@ Ref rule_context_get(Capture& c, const CallArgs& call) {
   return Ref();
 }
 
+// Methods of immutable types that answer differently each time.
+Ref rule_clock(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
+
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
 
@@ -187,7 +191,10 @@ const Family& module_callables() {
     };
     for (const char* method : {"debug", "info", "warning", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, log_call});
+    for (const char* clock : {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"})
+      all.push_back({clock, 0, rule_clock});
     all.push_back({"warnings.warn", 0, warn_call});
+    all.push_back({"importlib.import_module", 0, rule_import_module});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
     all.push_back({"graphlift.control.is_compiling", 0, rule_capturing});
     all.push_back({"graphlift.substitutes.begin_checkpoint", 0, rule_begin_checkpoint});

@@ -17,21 +17,6 @@ Ref plain_call(const CallArgs& call) {
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
 }
 
-// Runs now, so that the recording sees the state; undone behind the capture; replayed at the region's exit.
-Ref rule_ambient(Capture& c, const CallArgs& call) {
-  if (call.kwnames) return break_here(c, "ambient_change", describe(call.callable));
-  std::vector<Ref> args;
-  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
-    if (!is_value_constant(call.args[i]) && !is_identity_constant(call.args[i]) &&
-        !torch_layer::is_device(call.args[i]))
-      return break_here(c, "ambient_change", describe(call.callable));
-    args.push_back(Ref::borrow(call.args[i]));
-  }
-  Ref result = plain_call(call);
-  if (result) c.ambient_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
-  return result;
-}
-
 // The object keeps what was on before in itself; behind the region its setter's plain form stands for it.
 Ref rule_function_switch(Capture& c, const CallArgs& call) {
   Ref result = plain_call(call);
@@ -113,6 +98,20 @@ Ref rule_function_apply(Capture& c, const CallArgs& call) {
 
 }  // namespace
 
+Ref ambient_call(Capture& c, const CallArgs& call) {
+  if (call.kwnames) return break_here(c, "ambient_change", describe(call.callable));
+  std::vector<Ref> args;
+  for (Py_ssize_t i = 0; i < call.nargs; ++i) {
+    if (!is_value_constant(call.args[i]) && !is_identity_constant(call.args[i]) &&
+        !torch_layer::is_device(call.args[i]))
+      return break_here(c, "ambient_change", describe(call.callable));
+    args.push_back(Ref::borrow(call.args[i]));
+  }
+  Ref result = plain_call(call);
+  if (result) c.ambient_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
+  return result;
+}
+
 const Family& torch_callables() {
   static const Family rows = {
       // queries; the state they read is guarded by ambient_check
@@ -140,16 +139,6 @@ const Family& torch_callables() {
       {"torch._C._len_torch_function_stack", 0, nullptr},
       {"torch._C._len_torch_dispatch_stack", 0, nullptr},
       {"torch._C._are_functorch_transforms_active", 0, nullptr},
-      {"torch._C._functorch.peek_interpreter_stack", 0, nullptr},
-      {"torch._C._functorch.unwrap_if_dead", 0, nullptr},
-      {"torch._C._functorch.is_dead_tensor_wrapper", 0, nullptr},
-      {"torch._C._functorch.is_functorch_wrapped_tensor", 0, nullptr},
-      {"torch._C._functorch.is_gradtrackingtensor", 0, nullptr},
-      {"torch._C._functorch.is_batchedtensor", 0, nullptr},
-      {"torch._C._functorch.is_legacy_batchedtensor", 0, nullptr},
-      {"torch._C._functorch.is_functionaltensor", 0, nullptr},
-      {"torch._C._functorch.maybe_get_level", 0, nullptr},
-      {"torch._C._functorch.maybe_get_bdim", 0, nullptr},
       {"torch._C._is_torch_function_mode_enabled", 0, nullptr},
       {"torch._C._is_tracing", 0, nullptr},
       {"torch._C._get_cudnn_enabled", 0, nullptr},
@@ -171,7 +160,6 @@ const Family& torch_callables() {
       {"torch._C._accelerator_getAccelerator", 0, nullptr},
       {"torch._C._group_tensors_by_device_and_dtype", 0, nullptr},
       {"torch._C._is_multithreading_enabled", 0, nullptr},
-      {"torch._C._autograd._saved_tensors_hooks_is_enabled", 0, nullptr},
       {"torch._C._get_privateuse1_backend_name", 0, nullptr},
       {"torch._C._has_cuda", 0, nullptr},
       {"torch._C._is_view_replay_enabled", 0, nullptr},
@@ -179,18 +167,18 @@ const Family& torch_callables() {
       {"torch._C._VariableFunctions.can_cast", 0, nullptr},
       {"torch._C._VariableFunctions.promote_types", 0, nullptr},
       // ambient setters
-      {"torch._C._set_grad_enabled", kAmbient, rule_ambient},
-      {"torch.device.__enter__", kAmbient, rule_ambient},
-      {"torch.device.__exit__", kAmbient, rule_ambient},
-      {"torch._C.set_autocast_enabled", kAmbient, rule_ambient},
-      {"torch._C.set_autocast_cpu_enabled", kAmbient, rule_ambient},
-      {"torch._C.set_autocast_dtype", kAmbient, rule_ambient},
-      {"torch._C.set_autocast_cpu_dtype", kAmbient, rule_ambient},
-      {"torch._C.set_autocast_gpu_dtype", kAmbient, rule_ambient},
-      {"torch._C.set_autocast_cache_enabled", kAmbient, rule_ambient},
-      {"torch._C.autocast_increment_nesting", kAmbient, rule_ambient},
-      {"torch._C.autocast_decrement_nesting", kAmbient, rule_ambient},
-      {"torch._C.clear_autocast_cache", kAmbient, rule_ambient},
+      {"torch._C._set_grad_enabled", kAmbient, ambient_call},
+      {"torch.device.__enter__", kAmbient, ambient_call},
+      {"torch.device.__exit__", kAmbient, ambient_call},
+      {"torch._C.set_autocast_enabled", kAmbient, ambient_call},
+      {"torch._C.set_autocast_cpu_enabled", kAmbient, ambient_call},
+      {"torch._C.set_autocast_dtype", kAmbient, ambient_call},
+      {"torch._C.set_autocast_cpu_dtype", kAmbient, ambient_call},
+      {"torch._C.set_autocast_gpu_dtype", kAmbient, ambient_call},
+      {"torch._C.set_autocast_cache_enabled", kAmbient, ambient_call},
+      {"torch._C.autocast_increment_nesting", kAmbient, ambient_call},
+      {"torch._C.autocast_decrement_nesting", kAmbient, ambient_call},
+      {"torch._C.clear_autocast_cache", kAmbient, ambient_call},
       {"torch._C.DisableTorchFunctionSubclass.__enter__", 0, rule_function_switch},
       {"torch._C.DisableTorchFunctionSubclass.__exit__", 0, rule_function_switch},
       // what needs data, or changes tensors from outside behind the recording's back

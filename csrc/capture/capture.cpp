@@ -9,8 +9,8 @@
 
 #include "base/once.h"
 #include "capture/containers.h"
-#include "cpython/imported.h"
 #include "capture/type_forms.h"
+#include "cpython/imported.h"
 
 namespace graphlift::capture {
 

@@ -15,6 +15,7 @@
 #include "capture/breaks.h"
 #include "capture/objects.h"
 #include "cpython/frame.h"
+#include "cpython/hook.h"
 #include "guards/guard.h"
 #include "ir/sym.h"
 #include "torch/objects.h"
@@ -77,6 +78,7 @@ class Capture {
   ir::ShapeEnv shapes;
   std::unique_ptr<torch_layer::Tracer> tracer;
   std::optional<Break> pending;
+  bool again = false;  // with `pending`: nothing is in the way of another attempt at the same region
   std::optional<std::string> internal_error;  // of an inlined frame, thrown again at the root
   // Outside tensors by identity -> stand-in; and back.
   std::unordered_map<PyObject*, Ref> stand_ins;
@@ -85,22 +87,26 @@ class Capture {
   std::unordered_map<PyObject*, Ref> gradients;
   // Outside objects and stand-ins of outside tensors whose identity decided something.
   std::unordered_set<PyObject*> told_apart;
-  std::vector<guards::OriginId> primal_origins;                  // by primal
-  std::unordered_map<guards::OriginId, Ref> int_symbols;         // outside ints that became symbolic
-  std::unordered_map<guards::OriginId, Ref> float_inputs;        // outside floats that became inputs of the graph
-  std::unordered_map<int, PyObject*> float_values;               // their values now, by primal
-  std::unordered_set<PyObject*> fresh_functions;                 // made by MAKE_FUNCTION while capturing
-  std::unordered_set<PyObject*> fresh_types;                     // made by class statements while capturing
-  std::unordered_set<PyObject*> known_functions;                 // entered through a guarded path
-  std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;   // setters of ambient state, in program order
+  std::vector<guards::OriginId> primal_origins;                 // by primal
+  std::unordered_map<guards::OriginId, Ref> int_symbols;        // outside ints that became symbolic
+  std::unordered_map<guards::OriginId, Ref> float_inputs;       // outside floats that became inputs of the graph
+  std::unordered_map<int, PyObject*> float_values;              // their values now, by primal
+  std::unordered_map<PyObject*, Ref> generators;                // that were resumed here: weak references
+  std::unordered_set<PyObject*> fresh_functions;                // made by MAKE_FUNCTION while capturing
+  std::unordered_set<PyObject*> fresh_types;                    // made by class statements while capturing
+  std::unordered_set<PyObject*> known_functions;                // entered through a guarded path
+  std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;  // setters of ambient state, in program order
+  // Levels of functorch and of forward-mode gradients that are open, by the root's instruction that opened them.
+  std::vector<size_t> open_levels;
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
   // or break.
   std::function<bool(int slot)> admit_root_local;
-  int hash_reads = 0;           // calls for a hash, as a number, that are being evaluated
-  bool address_hashed = false;  // a __hash__ in Python read an address, for C code to tell keys apart
+  int hash_reads = 0;                         // calls for a hash, as a number, that are being evaluated
+  bool address_hashed = false;                // a __hash__ in Python read an address, for C code to tell keys apart
+  std::function<size_t()> root_instructions;  // that were begun so far
   size_t instructions = 0;
   std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off
   // The function behind a compiled callable (set by engine/): nested compiled code is entered like plain code.
@@ -117,5 +123,18 @@ class Capture {
 bool is_value_constant(PyObject* object);
 // Objects guarded by identity and then treated as constants: types, modules, C functions and methods, code, dtypes...
 bool is_identity_constant(PyObject* object);
+
+// In scope, torch and Python run as outside of any capture: what they do is no part of the program.
+class TorchForReal {
+ public:
+  explicit TorchForReal(Capture& capture) : capture_(capture), nobody_(nullptr) { capture_.tracer->stop(); }
+  ~TorchForReal() { capture_.tracer->start(); }
+  TorchForReal(const TorchForReal&) = delete;
+  TorchForReal& operator=(const TorchForReal&) = delete;
+
+ private:
+  Capture& capture_;
+  cpython::HookScope nobody_;
+};
 
 }  // namespace graphlift::capture

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "capture/calls.h"
 #include "capture/semantics.h"
 #include "capture/snapshot.h"
+#include "cpython/generator.h"
 #include "cpython/hook.h"
 #include "cpython/liveness.h"
 #include "eval/evaluator.h"
@@ -62,6 +64,7 @@ class InlineHandler final : public cpython::FrameHandler {
   // Called from C: an internal error is put aside and thrown again at the root.
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
     *handled = true;
+    note_generator(frame);
     capture_.frames.push_back(frame);
     PyObject* result = nullptr;
     try {
@@ -76,6 +79,17 @@ class InlineHandler final : public cpython::FrameHandler {
   }
 
  private:
+  // What it has to do when it dies must not happen for real.
+  void note_generator(cpython::Frame frame) {
+    PyObject* generator = cpython::generator_of(frame);
+    if (!generator) return;
+    Ref& known = capture_.generators[generator];
+    if (known && PyWeakref_GET_OBJECT(known.get()) == generator) return;
+    SavedError error;
+    known = Ref::steal(PyWeakref_NewRef(generator, nullptr));
+    if (!known) PyErr_Clear();
+  }
+
   PyObject* inlined(cpython::Frame frame, bool throwing) {
     PyObject* result = nullptr;
     if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
@@ -153,6 +167,20 @@ class NoCollector {
   bool was_enabled_;
 };
 
+// The pending exception, with its message when it is a plain string: no code of the program's runs.
+std::string pending_words() {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  std::string words = type ? reinterpret_cast<PyTypeObject*>(type)->tp_name : "an exception";
+  PyObject* args = value ? reinterpret_cast<PyBaseExceptionObject*>(value)->args : nullptr;
+  PyObject* first = args && PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  const char* message = first && PyUnicode_CheckExact(first) ? PyUnicode_AsUTF8(first) : nullptr;
+  if (message) words += " (" + std::string(message, std::min<size_t>(std::strlen(message), 120)) + ")";
+  PyErr_Restore(type, value, traceback);
+  return words;
+}
+
 // One attempt. Ends at the frame's return, before root instruction number `stop_at`, or at a break.
 class Attempt {
  public:
@@ -161,9 +189,12 @@ class Attempt {
 
   // False: try again with *next_stop.
   bool run(Captured* out, size_t* next_stop, std::optional<Break>* reason);
+  bool again() const { return capture_.again; }
 
  private:
   bool admit_stack();
+  PyObject* unfinished_generator() const;
+  void drop_generators();
   bool classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop, std::optional<Break>* reason);
   bool take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                      std::optional<Break>* reason);
@@ -193,6 +224,25 @@ bool Attempt::admit_stack() {
   return true;
 }
 
+// One that has something left to do when it dies; the region can't say when that is. Borrowed.
+PyObject* Attempt::unfinished_generator() const {
+  for (const auto& [generator, weak] : capture_.generators)
+    if (weak && PyWeakref_GET_OBJECT(weak.get()) == generator && cpython::acts_when_closed(generator)) return generator;
+  return nullptr;
+}
+
+// Generators of the attempt end with it: while a break is pending, their frames are left without running a handler.
+void Attempt::drop_generators() {
+  capture_.pending = make_break("unrebuildable", "generator");
+  for (const auto& [generator, weak] : capture_.generators) {
+    if (!weak || PyWeakref_GET_OBJECT(weak.get()) != generator || !cpython::is_suspended(generator)) continue;
+    const Ref hold = Ref::borrow(generator);
+    Ref closed = Ref::steal(PyObject_CallMethod(generator, "close", nullptr));
+    PyErr_Clear();
+  }
+  capture_.pending.reset();
+}
+
 // Python errors and breaks inside a root instruction: the region must end before it.
 bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop,
                        std::optional<Break>* reason) {
@@ -204,8 +254,7 @@ bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size
     return false;
   }
   if (outcome.exit == eval::Exit::Raised) {
-    Ref type = Ref::borrow(reinterpret_cast<PyObject*>(PyErr_Occurred()));
-    *reason = make_break("raises", type ? reinterpret_cast<PyTypeObject*>(type.get())->tp_name : "an exception");
+    *reason = make_break("raises", pending_words());
     *next_stop = executed ? executed - 1 : 0;
     return false;
   }
@@ -215,6 +264,18 @@ bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size
 bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                             std::optional<Break>* reason) {
   cpython::Frame frame = request_.frame;
+  if (!capture_.open_levels.empty()) {
+    *reason = make_break("unrebuildable", "level of torch.func");
+    *next_stop = capture_.open_levels.front() - 1;
+    return false;
+  }
+  if (PyObject* generator = unfinished_generator()) {
+    *reason = make_break("unrebuildable", "generator");
+    const size_t born = semantics.born_at(generator);
+    const size_t executed = semantics.root_instructions();
+    *next_stop = born && born < executed ? born : (executed ? executed - 1 : 0);
+    return false;
+  }
   ExitState exit;
   out->returns = outcome.exit == eval::Exit::Returned;
   out->exit_unit = outcome.unit;
@@ -225,7 +286,7 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
     touched.resize(static_cast<size_t>(frame.local_count()), false);
     exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
     exit.stack.assign(frame.stack(), frame.stack() + frame.depth());
-    exit.live = cpython::live_at(frame.code(), outcome.unit);
+    if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), outcome.unit);
     for (bool t : touched) exit.untouched.push_back(!t);
   }
   SnapshotResult result = snapshot(capture_, exit);
@@ -328,6 +389,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
       done = take_snapshot(outcome, semantics, out, next_stop, reason);
     }
     PyErr_Clear();
+    drop_generators();
   }
   if (!finished_) capture_.tracer->stop();
   if (capture_.internal_error) throw InternalError(*capture_.internal_error);
@@ -351,6 +413,7 @@ Captured capture_region(const Request& request) {
     std::optional<Break> why;
     Attempt attempt(request, stop);
     if (attempt.run(&captured, &next_stop, &why)) break;
+    if (attempt.again()) continue;
     if (!reason || (why && std::string(why->row->id) != "unrebuildable")) reason = std::move(why);
     // Each retry ends earlier; an empty region is left to the real interpreter.
     GL_CHECK(next_stop < stop, "a retry of a capture did not end earlier");

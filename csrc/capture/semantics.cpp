@@ -8,6 +8,7 @@
 #include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/imports.h"
 #include "capture/items.h"
 #include "capture/set_order.h"
 #include "cpython/decode.h"
@@ -203,11 +204,8 @@ Ref CaptureSemantics::import_name(cpython::Frame& frame, PyObject* name, PyObjec
     absolute = Ref::steal(PyObject_CallMethod(util.get(), "_resolve_name", "OOO", name, package.get(), level));
     if (!absolute) return absolute;
   }
-  Ref module = Ref::steal(PyImport_GetModule(absolute.get()));
-  if (!module) {
-    PyErr_Clear();
-    return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));
-  }
+  Ref module = loaded_module(capture_, absolute.get(), frame.globals());
+  if (!module) return module;
   if (fromlist != Py_None && PyObject_IsTrue(fromlist)) return module;
   const std::string full = PyUnicode_AsUTF8(name);
   const size_t dot = full.find('.');
@@ -221,6 +219,11 @@ Ref CaptureSemantics::import_from(cpython::Frame& frame, PyObject* module, PyObj
   if (value || capture_.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
   Ref loaded = Semantics::import_from(frame, module, name);
+  if (!loaded && PyModule_Check(module)) {
+    PyErr_Clear();
+    if (Ref part = torch_submodule(capture_, module, name, frame.globals()); part || capture_.pending) return part;
+    loaded = Semantics::import_from(frame, module, name);
+  }
   // A package whose module of that name would be imported for real.
   const bool package = !loaded && PyModule_Check(module) && PyDict_GetItemString(PyModule_GetDict(module), "__path__");
   if (package) return break_here(capture_, "unsupported_import", PyUnicode_AsUTF8(name));

@@ -15,6 +15,7 @@ class CaptureSemantics final : public eval::Semantics {
       cpython::Frame frame(root_);
       return admit_local(frame, slot);
     };
+    capture.root_instructions = [this] { return root_instructions_; };
   }
 
   size_t root_instructions() const { return root_instructions_; }  // executed so far

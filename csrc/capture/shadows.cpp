@@ -143,7 +143,7 @@ bool shadow_of_set(Capture& capture, Outside* outside, Kind kind) {
   if (!items) return false;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(items.get(), i);
-    if (!is_value_constant(item) && !is_identity_constant(item)) {
+    if (!is_value_constant(item) && !is_identity_constant(item) && !PyFunction_Check(item)) {
       break_here(capture, "unguardable_key", Py_TYPE(item)->tp_name);
       return false;
     }

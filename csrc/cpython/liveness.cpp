@@ -87,6 +87,13 @@ class Solver {
 
 }  // namespace
 
+bool looks_at_locals(PyCodeObject* code) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i)
+    for (const char* name : {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "f_locals"})
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) return true;
+  return false;
+}
+
 LiveSet live_at(PyCodeObject* code, int unit) {
   const Decoded& decoded = decode(code);
   const Instruction& instruction = decoded.at_unit(unit);

@@ -14,5 +14,7 @@ using LiveSet = std::vector<bool>;
 // free variable counts as live when anything from there on uses the variable or hands the cell on. `locals()` and other
 // introspection are not seen.
 LiveSet live_at(PyCodeObject* code, int unit);
+// The code names a function that shows local variables: all of them matter.
+bool looks_at_locals(PyCodeObject* code);
 
 }  // namespace graphlift::cpython

@@ -7,6 +7,7 @@
 #include "engine/compiled_function.h"
 #include "engine/report.h"
 #include "eval/evaluator.h"
+#include "torch/ambient_state.h"
 
 namespace graphlift::engine {
 
@@ -45,6 +46,8 @@ void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
   for (int i = 0; i < after; ++i) stack[i] = values[static_cast<size_t>(i)];
   frame.set_depth(after);
   frame.set_position(region.exit_unit);
+  cpython::fill_free_variables(
+      frame);  // whoever looks at the frame expects them, also those that no one reads any more
 }
 
 PyObject* leave_with_error(cpython::Frame frame, int unit) {
@@ -96,7 +99,9 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   *handled = false;
   if (throwing || !plain || frame.is_generator()) return nullptr;
   PyObject* function = frame.function();
-  if ((function && is_disabled(function)) || is_import_machinery(code)) {
+  // Inside of a transform of torch.func that runs for real, tensors are none that a region can take.
+  const bool wrapped = torch_layer::in_transform() && !owner_.config.fullgraph;
+  if ((function && is_disabled(function)) || is_import_machinery(code) || wrapped) {
     *handled = true;
     cpython::HookScope nobody(nullptr);
     return cpython::leave_to_default(frame, false);
@@ -174,6 +179,8 @@ bool Runner::run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome) {
 PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
   cpython::HookScope hook(this);
   for (;;) {
+    // The frame itself has opened a level: what is left of it runs in eager.
+    if (torch_layer::in_transform() && !owner_.config.fullgraph) return cpython::leave_to_default(frame, false);
     UnitEntry& at = entry.units[frame.position()];
     const int unit = frame.position();
     Found found;

@@ -260,8 +260,8 @@ void Recorder::view(const c10::OperatorHandle& handle, const OpInfo& info, torch
   if (!arguments[0].isTensor()) return pure(handle, info, stack);
   at::Tensor self = arguments[0].toTensor();
   if (!fake_storage(self)) {
-    (void)tensor_argument(self);  // breaks unless it is a small constant
-    self = lift_constant(self);
+    (void)tensor_argument(self);  // breaks unless it is a number
+    self = lift_number(self);
     stack[stack.size() - schema.arguments().size()] = self;
     arguments = torch::jit::last(stack, schema.arguments().size());
   }

@@ -4,6 +4,7 @@
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
+#include <c10/core/AutogradState.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "torch/ambient_state.h"
 #include "torch/dispatch_mode.h"
 #include "torch/tracer.h"
 
@@ -45,15 +47,17 @@ struct Autocast {
   FIELD(int64_t, function_modes, at::impl::PythonTorchFunctionTLS::stack_len(), "number of torch function modes")     \
   FIELD(int64_t, dispatch_modes, foreign_modes(), "number of torch dispatch modes")                                   \
   FIELD(bool, functorch, in_functorch(), "functorch transform")                                                       \
-  FIELD(bool, saved_hooks, !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(), "saved tensor hooks")
+  FIELD(bool, saved_hooks, !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(), "saved tensor hooks")         \
+  FIELD(bool, no_saved_hooks, no_saved_hooks_allowed(), "whether saved tensor hooks are allowed")                     \
+  FIELD(bool, forward_grad, c10::AutogradState::get_tls_state().get_fw_grad_mode(), "forward-mode gradients")
 
 Autocast autocast(at::DeviceType device) {
   if (!at::autocast::is_autocast_enabled(device)) return {};
   return {true, at::autocast::get_autocast_dtype(device)};
 }
 
-bool in_functorch() {
-  return c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
+bool no_saved_hooks_allowed() {
+  return at::SavedTensorDefaultHooks::get_tls_state().disabled_error_message.has_value();
 }
 
 struct Ambient {
@@ -96,13 +100,17 @@ class AmbientCheck final : public guards::LeafCheck {
   // What the thread's keys tell is not read again.
   bool check(PyObject*, int64_t*) const override {
     if (!(thread_keys() == keys_)) return false;
-    if (c10::GradMode::is_enabled() != expected_.grad_mode) return false;
+    const c10::AutogradState& autograd = c10::AutogradState::get_tls_state();
+    if (autograd.get_grad_mode() != expected_.grad_mode || autograd.get_fw_grad_mode() != expected_.forward_grad)
+      return false;
     if (c10::get_default_dtype() != expected_.default_dtype) return false;
     const at::Context& context = at::globalContext();
     if (context.deterministicAlgorithms() != expected_.deterministic ||
         context.deterministicAlgorithmsWarnOnly() != expected_.deterministic_warn)
       return false;
-    if (at::SavedTensorDefaultHooks::get_tls_state().stack.empty() == expected_.saved_hooks) return false;
+    const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state();
+    if (hooks.stack.empty() == expected_.saved_hooks) return false;
+    if (hooks.disabled_error_message.has_value() != expected_.no_saved_hooks) return false;
     if ((expected_.autocast_cpu.enabled || expected_.autocast_cuda.enabled) && !same_autocast()) return false;
     return same_function_modes();
   }

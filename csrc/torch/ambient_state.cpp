@@ -2,14 +2,33 @@
 #include "torch/ambient_state.h"
 
 #include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/forward_grad.h>
 
 #include <array>
+#include <optional>
+#include <string>
+
+#include "torch/dispatch_mode.h"
+#include "torch/functorch.h"
+
+// As torch's header has them, which includes one that torch does not install.
+namespace at::functorch {
+TORCH_API void setSingleLevelAutogradFunctionAllowed(bool allowed);
+TORCH_API bool getSingleLevelAutogradFunctionAllowed();
+TORCH_API void setInplaceRequiresGradAllowed(bool allowed);
+TORCH_API bool getInplaceRequiresGradAllowed();
+}  // namespace at::functorch
 
 namespace graphlift::torch_layer {
 
 namespace {
+
+// Forward-mode gradients know one level.
+bool in_dual_level() { return torch::autograd::ForwardADLevel::try_get_by_idx(0) != nullptr; }
 
 constexpr std::array<c10::DeviceType, 2> kDevices = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
 
@@ -19,6 +38,8 @@ int nesting() {
 }
 
 }  // namespace
+
+bool in_transform() { return in_functorch() || in_dual_level() || foreign_modes() > 0; }
 
 struct AmbientState::Modes : at::impl::PythonTorchFunctionTLS {
   explicit Modes(const at::impl::PythonTorchFunctionTLS& now) : PythonTorchFunctionTLS(now) {}
@@ -30,6 +51,12 @@ struct AmbientState::Saved {
   bool cache = at::autocast::is_autocast_cache_enabled();
   int nesting_depth = nesting();
   int64_t function_modes = at::impl::PythonTorchFunctionTLS::stack_len();
+  bool forward_grad = c10::AutogradState::get_tls_state().get_fw_grad_mode();
+  bool inplace_requires_grad = at::functorch::getInplaceRequiresGradAllowed();
+  bool single_level = at::functorch::getSingleLevelAutogradFunctionAllowed();
+  std::optional<std::string> no_saved_hooks = at::SavedTensorDefaultHooks::get_disabled_error_message();
+  size_t transforms = functorch_levels();
+  bool dual_level = in_dual_level();
   std::array<bool, 2> enabled;
   std::array<at::ScalarType, 2> dtype;
 
@@ -49,6 +76,15 @@ AmbientState::AmbientState()
 AmbientState::~AmbientState() {
   if (at::impl::PythonTorchFunctionTLS::stack_len() != saved_->function_modes)
     at::impl::PythonTorchFunctionTLS::set_state(*modes_);
+  if (in_dual_level() && !saved_->dual_level) torch::autograd::ForwardADLevel::release_idx(0);
+  close_functorch_levels(saved_->transforms);
+  at::functorch::setInplaceRequiresGradAllowed(saved_->inplace_requires_grad);
+  at::functorch::setSingleLevelAutogradFunctionAllowed(saved_->single_level);
+  if (saved_->no_saved_hooks)
+    at::SavedTensorDefaultHooks::disable(*saved_->no_saved_hooks, false);
+  else
+    at::SavedTensorDefaultHooks::enable();
+  c10::AutogradState::get_tls_state().set_fw_grad_mode(saved_->forward_grad);
   at::GradMode::set_enabled(saved_->grad);
   at::impl::PythonTorchFunctionTLS::set_disabled_state(saved_->function);
   at::autocast::set_autocast_cache_enabled(saved_->cache);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/gil.h"
 #include "torch/executable_prune.h"
+#include "torch/functorch.h"
 #include "torch/objects.h"
 
 namespace graphlift::torch_layer {
@@ -51,25 +52,27 @@ BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved,
   complete_ = backend_->compile(*graph_, constants_, how_);
 }
 
-const backend::CompiledGraph& BackwardProgram::variant(const std::vector<bool>& defined) const {
+const backend::CompiledGraph& BackwardProgram::variant(const Variant& wanted) const {
   {
     std::lock_guard lock(mutex_);
-    if (auto found = variants_.find(defined); found != variants_.end() && found->second) return *found->second;
+    if (auto found = variants_.find(wanted); found != variants_.end() && found->second) return *found->second;
   }
   // Without the lock: a backend that lets go of the GIL while it compiles waits for it afterwards, and whoever has it
   // then may want the lock. Two threads may both compile; the first to be done is kept.
   WithGil gil;
-  std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, defined);
+  std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, wanted.defined);
   passes::run_passes(graph.get(), passes_);
-  auto made = backend_->compile(*graph, constants_, how_);
+  const auto backend = wanted.by_dispatcher ? backend::find_backend("reference") : backend_;
+  auto made = backend->compile(*graph, constants_, how_);
   std::lock_guard lock(mutex_);
-  auto& compiled = variants_[defined];
+  auto& compiled = variants_[wanted];
   if (!compiled) compiled = std::move(made);
   return *compiled;
 }
 
 // The graph was recorded for a dense tangent with the output's own strides.
 at::Tensor BackwardProgram::as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const {
+  if (has_no_memory(tangent)) return tangent;
   const ir::TensorType& type = tangents_[index];
   if (tangent.layout() != c10::kStrided) tangent = tangent.to_dense();
   if (tangent._is_zerotensor()) tangent = at::zeros_like(tangent);
@@ -89,12 +92,15 @@ std::vector<at::Tensor> BackwardProgram::run(c10::SmallVectorImpl<at::Tensor>& i
                                              std::span<const int64_t> symbols) const {
   BelowAutograd guard;
   bool complete = true;
-  for (const at::Tensor& tangent : tangents) complete &= tangent.defined();
+  Variant wanted;
+  for (const at::Tensor& tangent : tangents) {
+    complete &= tangent.defined();
+    wanted.by_dispatcher |= tangent.defined() && has_no_memory(tangent);
+  }
   const backend::CompiledGraph* program = complete_.get();
-  if (!complete) {
-    std::vector<bool> defined;
-    for (const at::Tensor& tangent : tangents) defined.push_back(tangent.defined());
-    program = &variant(defined);
+  if (!complete || wanted.by_dispatcher) {
+    for (const at::Tensor& tangent : tangents) wanted.defined.push_back(tangent.defined());
+    program = &variant(wanted);
   }
   for (size_t i = 0; i < tangents.size(); ++i)
     inputs.push_back(tangents[i].defined() ? as_recorded(std::move(tangents[i]), i, symbols) : at::Tensor());

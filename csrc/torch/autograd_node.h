@@ -48,7 +48,13 @@ class BackwardProgram {
                               std::span<const int64_t> symbols) const;
 
  private:
-  const backend::CompiledGraph& variant(const std::vector<bool>& defined) const;
+  // Of a backend: some tangents are undefined, or only torch's dispatcher can compute on them.
+  struct Variant {
+    std::vector<bool> defined;
+    bool by_dispatcher = false;
+    auto operator<=>(const Variant&) const = default;
+  };
+  const backend::CompiledGraph& variant(const Variant& wanted) const;
   at::Tensor as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const;
 
   std::unique_ptr<ir::Graph> graph_;
@@ -60,7 +66,7 @@ class BackwardProgram {
   std::vector<ir::TensorType> tangents_;
   std::unique_ptr<backend::CompiledGraph> complete_;  // all tangents defined
   mutable std::mutex mutex_;                          // guards variants_
-  mutable std::map<std::vector<bool>, std::unique_ptr<backend::CompiledGraph>> variants_;
+  mutable std::map<Variant, std::unique_ptr<backend::CompiledGraph>> variants_;
 };
 
 // torch holds nodes by std::shared_ptr up to 2.12 and by an intrusive pointer since.

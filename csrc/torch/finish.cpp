@@ -378,8 +378,7 @@ std::unique_ptr<Traced> TracerImpl::finish(std::span<PyObject* const> outputs) {
     std::vector<at::Tensor> tensors;
     for (PyObject* object : outputs) {
       at::Tensor tensor = THPVariable_Unpack(object);
-      // A constant that the program hands on as it is.
-      if (!fake_storage(tensor)) tensor = recorder_.lift_constant(tensor);
+      if (!fake_storage(tensor)) (void)recorder_.tensor_argument(tensor);  // breaks
       tensors.push_back(std::move(tensor));
     }
     auto traced = Finish(recorder_, primals_, std::move(tensors)).run(outputs);

@@ -14,6 +14,7 @@
 
 #include "base/once.h"
 #include "guards/origin.h"
+#include "torch/functorch.h"
 #include "torch/op_info.h"
 #include "torch/tracer.h"
 
@@ -277,7 +278,7 @@ bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes) {
 
 bool can_be_output(PyObject* tensor) {
   const at::Tensor& real = THPVariable_Unpack(tensor);
-  return !real.is_conj() && !real.is_neg();
+  return !is_functorch_wrapper(real) && !real.is_conj() && !real.is_neg();
 }
 
 Ref specialize(PyObject* symbolic) {

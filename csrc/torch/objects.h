@@ -30,7 +30,7 @@ bool is_operator_object(PyObject* object);
 // The name of such an operator when a library composed it of code that would run while capturing; else empty.
 std::string unknown_composition(PyObject* op);
 bool is_known_base(PyTypeObject* type);  // C bases of torch's Python classes that may be made while capturing
-// No lazy conjugate or negative.
+// No lazy conjugate or negative, nor a wrapper of functorch's.
 bool can_be_output(PyObject* tensor);
 bool sizes_of(PyObject* tensor, std::vector<int64_t>* sizes);
 // A torch.SymInt/SymFloat/SymBool of ours becomes its value, guarded. Null with a Python error.

@@ -64,6 +64,18 @@ ir::Arg wrapped_number(const at::Tensor& tensor) {
   }
 }
 
+// All tensors among the arguments are wrapped numbers: batching rules of functorch call operators so.
+bool only_numbers(c10::ArrayRef<IValue> arguments) {
+  bool any = false;
+  for (const IValue& value : arguments) {
+    if (value.isTensorList() || value.isOptionalTensorList()) return false;
+    if (!value.isTensor() || !value.toTensor().defined()) continue;
+    if (!value.toTensor().unsafeGetTensorImpl()->is_wrapped_number()) return false;
+    any = true;
+  }
+  return any;
+}
+
 bool same_geometry(const ir::TensorType& type, const at::Tensor& tensor) {
   if (to_torch(type.dtype) != tensor.scalar_type() || type.rank() != tensor.dim()) return false;
   auto equal = [](const ir::Sym& a, const c10::SymInt& b) {
@@ -171,10 +183,7 @@ void Recorder::refresh(Slot& slot, FakeStorage& storage) {
 ir::Arg Recorder::tensor_argument(const at::Tensor& tensor) {
   if (fake_storage(tensor)) return value_of(tensor);
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return wrapped_number(tensor);
-  bool small =
-      tensor.is_cpu() && tensor.layout() == c10::kStrided && tensor.sym_numel() == 1 && !tensor.requires_grad();
-  if (!small) break_now("unsupported_tensor", "one from outside that was reached inside of a C function");
-  return value_of(lift_constant(tensor));
+  break_now("unsupported_tensor", "one from outside that was reached inside of a C function");
 }
 
 ir::Arg Recorder::argument(const IValue& value, const c10::Type& type) {
@@ -201,6 +210,14 @@ at::Tensor Recorder::lift_constant(const at::Tensor& tensor) {
     constants_.push_back(tensor.clone());
   }
   return new_tensor(type, add_simple("graphlift::constant", std::move(args), type));
+}
+
+at::Tensor Recorder::lift_number(const at::Tensor& number) {
+  const ir::Arg value = wrapped_number(number);
+  if (const auto* sym = value.sym(); sym && !sym->is_constant())
+    return at::scalar_tensor(c10::Scalar(to_sym_int(*shapes_, *sym)), number.options());
+  if (const auto* real = std::get_if<double>(&value)) return lift_constant(c10::scalar_to_tensor(*real));
+  return lift_constant(number);
 }
 
 at::Tensor Recorder::new_tensor(const ir::TensorType& type, ir::ValueRef value) {
@@ -231,7 +248,12 @@ ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info
   const auto& parameters = handle.schema().arguments();
   ir::ArgList args;
   args.reserve(parameters.size());
-  for (size_t i = 0; i < parameters.size(); ++i) args.push_back(argument(stack[i], *parameters[i].real_type()));
+  const bool numbers = only_numbers(stack);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const bool lifted = numbers && stack[i].isTensor() && stack[i].toTensor().defined();
+    args.push_back(lifted ? ir::Arg(value_of(lift_number(stack[i].toTensor())))
+                          : argument(stack[i], *parameters[i].real_type()));
+  }
   Results results = infer(handle, info, args, stack);
   ints_ = std::move(results.ints);
   ir::Node* node = add_call(info.op, std::move(args), std::move(results.types));

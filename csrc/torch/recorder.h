@@ -82,6 +82,8 @@ class Recorder {
   ir::Arg argument(const c10::IValue& value, const c10::Type& type);
   // The stand-in for a real tensor that is built into the graph.
   at::Tensor lift_constant(const at::Tensor& tensor);
+  // For a number that torch wrapped into a tensor, where the operator wants a tensor.
+  at::Tensor lift_number(const at::Tensor& number);
   at::Tensor new_tensor(const ir::TensorType& type, ir::ValueRef value);
   ir::Node* add_call(ir::Op op, ir::ArgList args, Types types);
   ir::ValueRef draw_in_memory_order(const c10::OperatorHandle& functional, torch::jit::Stack& arguments,

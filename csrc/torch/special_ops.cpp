@@ -20,7 +20,10 @@ using torch::jit::Stack;
 // The same content under a new tensor: no node.
 bool share(Recorder& recorder, const OperatorHandle&, const OpInfo&, Stack& stack) {
   at::Tensor self = torch::jit::pop(stack).toTensor();
-  if (!fake_storage(self)) self = recorder.lift_constant(self);
+  if (!fake_storage(self)) {
+    (void)recorder.tensor_argument(self);  // breaks unless it is a number
+    self = recorder.lift_number(self);
+  }
   stack.emplace_back(make_fake_view(recorder.shapes(), self, recorder.slot_of(self)));
   return true;
 }

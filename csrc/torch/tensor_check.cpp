@@ -21,6 +21,11 @@ bool needs_gradient(const c10::TensorImpl& impl) {
   return impl.autograd_meta() && impl.autograd_meta()->requires_grad();
 }
 
+bool has_tangent(const c10::TensorImpl& impl) {
+  auto* meta = static_cast<torch::autograd::AutogradMeta*>(impl.autograd_meta());
+  return meta && meta->fw_grad_ && !meta->fw_grad_->empty();
+}
+
 class TensorCheck final : public guards::LeafCheck {
  public:
   explicit TensorCheck(std::shared_ptr<const PrimalFacts> facts) : facts_(std::move(facts)) {
@@ -47,6 +52,7 @@ class TensorCheck final : public guards::LeafCheck {
     if (impl.key_set() != facts_->keys || impl.dtype() != meta_ || impl.device() != facts_->device) return false;
     if (needs_gradient(impl) != facts_->tensor.requires_grad) return false;
     if (facts_->tensor.requires_grad && is_leaf(impl) != facts_->leaf) return false;
+    if (has_tangent(impl)) return false;
     if (facts_->offset_matters && impl.storage_offset() != facts_->offset) return false;
     auto sizes = impl.sizes();
     auto strides = impl.strides();
@@ -116,6 +122,7 @@ std::string TensorCheck::explain(PyObject* object) const {
     return differs("requires_grad", yes_no(!type.requires_grad), yes_no(type.requires_grad));
   if (type.requires_grad && is_leaf(impl) != facts_->leaf)
     return differs("is_leaf", yes_no(!facts_->leaf), yes_no(facts_->leaf));
+  if (has_tangent(impl)) return "has a forward-mode gradient";
   auto sizes = impl.sizes();
   auto strides = impl.strides();
   if (sizes.size() != sizes_.size())

@@ -14,6 +14,7 @@
 #include "base/once.h"
 #include "torch/autograd_node.h"
 #include "torch/convert.h"
+#include "torch/functorch.h"
 #include "torch/sym_node.h"
 #include "torch/tracer_impl.h"
 
@@ -36,6 +37,7 @@ std::string unsupported(PyObject* object, const at::Tensor& real) {
   if (!real.is_cpu() && !real.is_cuda()) return "device " + real.device().str();
   if (real.is_quantized()) return "quantized";
   if (real.is_nested()) return "nested";
+  if (real._fw_grad(0).defined()) return "with a forward-mode gradient";
   if (real.is_conj() || real.is_neg()) return "a lazy conjugate or negative";
   if (real.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) return "with symbolic sizes";
   return "";
@@ -54,7 +56,11 @@ bool derives(PyObject* object, PyObject* type) {
 
 bool is_tensor(PyObject* object) { return derives(object, THPVariableClass); }
 
-bool is_stand_in(PyObject* object) { return is_tensor(object) && fake_storage(THPVariable_Unpack(object)); }
+bool is_stand_in(PyObject* object) {
+  if (!is_tensor(object)) return false;
+  if (!is_functorch_wrapper(THPVariable_Unpack(object))) return fake_storage(THPVariable_Unpack(object));
+  return fake_storage(THPVariable_Unpack(innermost(object).get()));
+}
 
 bool is_sym_scalar(PyObject* object) {
   return derives(object, torch::get_symint_class().ptr()) || derives(object, torch::get_symfloat_class().ptr()) ||

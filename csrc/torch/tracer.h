@@ -19,7 +19,7 @@
 namespace graphlift::torch_layer {
 
 bool is_tensor(PyObject* object);       // torch.Tensor or a subclass (exact C check)
-bool is_stand_in(PyObject* object);     // a tensor made by a Tracer
+bool is_stand_in(PyObject* object);     // a tensor made by a Tracer, or functorch's wrapper of one
 bool is_sym_scalar(PyObject* object);   // torch.SymInt / SymFloat / SymBool
 bool is_graph_float(PyObject* object);  // a torch.SymFloat of Tracer's
 bool is_plain_tensor_class(

@@ -1,6 +1,8 @@
 """Programs judged by eager: values, gradients, side effects and exceptions equal, and a region was really compiled."""
 
 import copy
+import functools
+import inspect
 
 import torch
 
@@ -62,11 +64,14 @@ def check(function, make, *, calls=3, graphs=None, breaks=None):
     """Runs `function` on make() in eager and compiled, `calls` times, and compares everything; returns the counters.
 
     graphs, breaks: how many regions and graph breaks there must be; by default at least one region and any breaks.
+    make: gets the number of the call when it wants an argument.
     """
     graphlift.reset()
     compiled = graphlift.compile(function)
-    for _ in range(calls):
-        same(run_once(compiled, make), run_once(function, make))
+    for k in range(calls):
+        wants = any(p.default is p.empty for p in inspect.signature(make).parameters.values())
+        arguments = functools.partial(make, k) if wants else make
+        same(run_once(compiled, arguments), run_once(function, arguments))
     counts = graphlift.counters()
     assert counts["internal_errors"] == 0 and counts["given_up"] == 0, counts
     assert counts["graphs"] >= 1 if graphs is None else counts["graphs"] == graphs, counts

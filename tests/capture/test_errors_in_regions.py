@@ -1,7 +1,9 @@
 """Python errors that only the run of a graph meets: raised, or handled, where the program would."""
 
+import sys
 import traceback
 
+import numpy
 import pytest
 import torch
 
@@ -83,3 +85,36 @@ def test_a_refused_break_is_not_handled_by_the_program():
 
     with pytest.raises(graphlift.GraphBreakError):
         graphlift.compile(swallows, fullgraph=True)(torch.ones(2))
+
+
+def test_frames_show_free_variables_that_no_one_reads_any_more():
+    def program(x, look):
+        y = x * 2
+
+        def seen():
+            return look(sys._getframe(1))
+
+        value = seen()
+        raise_now(value)
+        return y
+
+    def raise_now(value):
+        raise KeyError(value)
+
+    compiled = graphlift.compile(program)
+    for _ in range(2):
+        with pytest.raises(KeyError) as caught:
+            compiled(torch.ones(1), lambda frame: sorted(frame.f_locals))
+        assert {"raise_now", "y"} <= set(caught.value.args[0])
+        names = [set(entry.frame.f_locals) for entry in caught.traceback if entry.frame.code.name == "program"]
+        assert len(names) == 1 and {"raise_now", "y"} <= names[0]
+
+
+def test_members_in_c_are_read_for_real():
+    def program(x, dtype):
+        y = x * 2
+        return y + (1 if dtype.kind == "f" else 2)
+
+    compiled = graphlift.compile(program)
+    for name in ("float32", "int32", "float32"):
+        assert compiled(torch.zeros(1), numpy.dtype(name)).item() == (1 if name == "float32" else 2)

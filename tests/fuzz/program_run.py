@@ -3,9 +3,14 @@
 Owns the world that a program lives in, made anew for each engine, and the account of a call. Must not judge.
 """
 
+import collections
 import contextlib
+import dataclasses
 import functools
+import itertools
 import linecache
+import time
+import types
 
 import torch
 
@@ -18,6 +23,33 @@ class Thing:
 
     def scaled(self, x):
         return x * (self.count + 1)
+
+
+class Base:
+    """What classes of programs derive from."""
+
+    def __init__(self, value):
+        self.base = value
+
+    def __len__(self):
+        return 2
+
+
+class Carrier(ValueError):
+    """An exception with a tensor."""
+
+    def __init__(self, tensor, *more):
+        super().__init__(*more)
+        self.tensor = tensor
+
+
+@dataclasses.dataclass
+class Pair:
+    left: torch.Tensor
+    right: int = 0
+
+
+Point = collections.namedtuple("Point", "x y")
 
 
 class Noted:
@@ -43,7 +75,17 @@ class World:
             "torch": torch,
             "functools": functools,
             "contextlib": contextlib,
+            "collections": collections,
+            "dataclasses": dataclasses,
+            "itertools": itertools,
+            "time": time,
+            "types": types,
+            "Base": Base,
+            "Carrier": Carrier,
             "Noted": Noted,
+            "Pair": Pair,
+            "Point": Point,
+            "Thing": Thing,
             "SEEN": [],
             "SHARED": {},
         }

@@ -6,6 +6,7 @@ so that most programs run; those that raise are good programs too. Must not run 
 """
 
 from hypothesis import strategies as st
+from program_constructs import Constructs
 
 INDENT = "    "
 UNARY = [
@@ -107,7 +108,7 @@ READS = [
 ]
 
 
-class _Writer:
+class _Writer(Constructs):
     """Draws statements; keeps which names are tensors of (rows, 3), or may be."""
 
     def __init__(self, draw):
@@ -150,7 +151,9 @@ class _Writer:
     def statement(self, depth):
         self.left -= 1
         simple = ["compute", "compute", "view", "in_place", "number", "store", "store", "load", "row"]
+        simple += ["pause", "comprehension", "comprehension"]
         compound = ["branch", "loop", "attempt", "context", "function", "generator", "data_branch"]
+        compound += ["kept_generator", "own_context", "carried", "local_class", "matching", "closure", "library"]
         kind = self.pick(simple + (compound if depth < 4 and self.left > 0 else []))
         getattr(self, kind)(depth)
 

@@ -1,0 +1,65 @@
+// Owns: see imports.h.
+#include "capture/imports.h"
+
+#include <string_view>
+
+#include "capture/calls.h"
+
+namespace graphlift::capture {
+
+namespace {
+
+bool is_of_torch(PyObject* name) {
+  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  if (!text) PyErr_Clear();
+  const std::string_view words = text ? text : "";
+  return words == "torch" || words.starts_with("torch.");
+}
+
+// What torch loads of itself when it first needs it is no part of the program.
+bool torch_imports_itself(PyObject* module, PyObject* globals) {
+  return is_of_torch(module) && is_of_torch(PyDict_GetItemString(globals, "__name__"));
+}
+
+}  // namespace
+
+Ref loaded_module(Capture& capture, PyObject* absolute, PyObject* globals) {
+  Ref module = Ref::steal(PyImport_GetModule(absolute));
+  if (module || PyErr_Occurred()) return module;
+  if (!torch_imports_itself(absolute, globals))
+    return break_here(capture, "unsupported_import", PyUnicode_AsUTF8(absolute));
+  {
+    const TorchForReal real(capture);
+    Ref loaded = Ref::steal(PyImport_Import(absolute));
+    if (!loaded) return loaded;
+  }
+  // That it was not there has been seen, and guarded, by now.
+  capture.again = true;
+  return break_here(capture, "unsupported_import", PyUnicode_AsUTF8(absolute));
+}
+
+Ref torch_submodule(Capture& capture, PyObject* package, PyObject* name, PyObject* globals) {
+  Ref prefix = Ref::steal(PyModule_GetNameObject(package));
+  Ref absolute = prefix ? Ref::steal(PyUnicode_FromFormat("%U.%U", prefix.get(), name)) : Ref();
+  if (!absolute || !torch_imports_itself(absolute.get(), globals)) {
+    PyErr_Clear();
+    return Ref();
+  }
+  return loaded_module(capture, absolute.get(), globals);
+}
+
+Ref rule_import_module(Capture& c, const CallArgs& call) {
+  PyObject* name = call.nargs > 0 ? call.args[0] : nullptr;
+  if (!name || !PyUnicode_CheckExact(name) || call.nargs > 2 || call.kwnames)
+    return break_here(c, "unsupported_import", describe(call.callable));
+  Ref absolute = Ref::borrow(name);
+  if (call.nargs == 2 && PyUnicode_GET_LENGTH(name) > 0 && PyUnicode_READ_CHAR(name, 0) == '.') {
+    cpython::HookScope nobody(nullptr);
+    Ref util = Ref::steal(PyImport_ImportModule("importlib.util"));
+    absolute = util ? Ref::steal(PyObject_CallMethod(util.get(), "resolve_name", "OO", name, call.args[1])) : Ref();
+    if (!absolute) return absolute;
+  }
+  return loaded_module(c, absolute.get(), c.frames.back().globals());
+}
+
+}  // namespace graphlift::capture

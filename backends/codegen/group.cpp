@@ -259,7 +259,7 @@ class Grouper {
       if (!known) return std::nullopt;
       whole = complete(*group, operand, *known);
     }
-    if (!whole) return std::nullopt;
+    if (!whole || !covers(*group, *whole)) return std::nullopt;
     std::vector<bool> reduced(group->extents.size(), false);
     AxisMap map = *whole;
     for (size_t i = 0; i < map.size(); ++i) {
@@ -275,6 +275,14 @@ class Grouper {
     }
     group->maps.emplace(operand, *whole);
     return map;
+  }
+
+  // Of an operand that is the same along some axis of the group, the result would be made once per step of that axis.
+  static bool covers(const Group& group, const AxisMap& map) {
+    std::vector<bool> met(group.extents.size(), false);
+    for (const auto& axes : map)
+      for (const int axis : axes) met[static_cast<size_t>(axis)] = true;
+    return std::all_of(met.begin(), met.end(), [](bool one) { return one; });
   }
 
   // A reduction to few results would leave the element-wise work before it to few threads.

@@ -91,6 +91,7 @@ class Cpu final : public backend::Backend {
     return std::make_unique<reference::Program>(*fused.graph, constants, native, graph);
   }
 
+  bool chooses_layouts() const override { return true; }
   std::string fingerprint() const override { return "cpu"; }
 };
 

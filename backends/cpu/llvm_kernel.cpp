@@ -156,7 +156,7 @@ class KernelEmitter : LoopWriter {
     const bool short_row = size.is_constant() && size.constant() < lanes;
     std::string counter;
     if (!short_row)
-      counter = loop(from.text, to.text, lanes, [&](const Reg& i) {
+      counter = summing_loop(from, to, lanes, folds_at(schedule_.inner.size()), [&](const Reg& i) {
         index = i;
         body(nullptr);
       });
@@ -228,9 +228,62 @@ class KernelEmitter : LoopWriter {
     }
   }
 
+  // Sums of floats go on in parts of a few hundred terms: to a large sum small terms lose what they have below its last
+  // digit, and eager's sums lose less.
+  static constexpr int64_t kPart = 256, kShortest = 32;
+
+  bool sums_in_parts(const ScalarNode& node) const {
+    return node.reduce == codegen::ReduceKind::Sum && ir::is_floating(node.type);
+  }
+
+  // Steps of the loops from a level on: `inner`, and behind them the vector loop along a row. Many: not constant.
+  int64_t steps_from(size_t level) const {
+    constexpr int64_t kMany = int64_t{1} << 40;
+    int64_t steps = 1;
+    auto more = [&](const ir::Sym& size, int64_t step) {
+      steps = size.is_constant() && steps < kMany ? steps * std::max<int64_t>(1, size.constant() / step) : kMany;
+    };
+    for (; level < schedule_.inner.size(); ++level) more(extent(schedule_.inner[level]), 1);
+    if (schedule_.shape == Shape::Rows && schedule_.vector_axis >= 0)
+      more(extent(schedule_.vector_axis), schedule_.lanes);
+    return steps;
+  }
+
+  // The innermost loop with enough steps in it.
+  bool folds_at(size_t level) const {
+    return !totals_.empty() && steps_from(level) >= kShortest && steps_from(level + 1) < kShortest;
+  }
+
+  void fold() {
+    for (const auto& [part, sum] : totals_) {
+      const Reg so_far = get(sum.name, sum.type, schedule_.lanes);
+      set(sum.name,
+          emit_primitive(code_, codegen::Prim::Add, {so_far, get(part, sum.type, schedule_.lanes)}, sum.type));
+      set(part, emit_identity(code_, codegen::ReduceKind::Sum, sum.type, schedule_.lanes));
+    }
+  }
+
+  // A loop that ends a part of its sums every kPart steps, and behind the last one.
+  std::string summing_loop(const Reg& from, const Reg& to, int64_t step, bool folds,
+                           const std::function<void(const Reg&)>& body) {
+    if (!folds) return loop(from.text, to.text, step, body);
+    std::string counter;
+    const Reg length = whole(step * kPart);
+    const Reg steps = code_.binary("sub nsw", add(to, whole(step * kPart - 1)), from);
+    const Reg parts = code_.intrinsic("smax", {whole(1), code_.binary("sdiv", steps, length)});
+    loop("0", parts.text, 1, [&](const Reg& part) {
+      const Reg begin = add(from, times(part, length));
+      const Reg end = code_.intrinsic("smin", {to, add(begin, length)});
+      counter = loop(begin.text, end.text, step, body);
+      fold();
+    });
+    return counter;
+  }
+
   // One nest of loops: reductions that become complete with it, and stores of element values.
   void emit_phase(int phase, const Innermost& innermost) {
     std::map<int, std::string> accumulators;
+    totals_.clear();
     const int lanes = schedule_.lanes;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const ScalarNode& node = kernel_.nodes[i];
@@ -238,12 +291,18 @@ class KernelEmitter : LoopWriter {
       const std::string accumulator = variable(Code::type(node.type, lanes));
       set(accumulator, emit_identity(code_, node.reduce, node.type, lanes));
       accumulators.emplace(static_cast<int>(i), accumulator);
+      if (!sums_in_parts(node) || steps_from(0) < kShortest) continue;
+      const std::string total = variable(Code::type(node.type, lanes));
+      set(total, emit_identity(code_, node.reduce, node.type, lanes));
+      totals_.emplace(accumulator, Total{total, node.type});
     }
     if (accumulators.empty() && !stores_in(phase)) return;
     inner_loops(0, [&] { innermost([&](const Reg* mask) { emit_step(phase, accumulators, mask); }); });
+    fold();
     for (const auto& [node, accumulator] : accumulators) {
       const ScalarNode& reduce = kernel_.nodes[static_cast<size_t>(node)];
-      const Reg total = get(accumulator, reduce.type, lanes);
+      const auto parts = totals_.find(accumulator);
+      const Reg total = get(parts == totals_.end() ? accumulator : parts->second.name, reduce.type, lanes);
       const Reg result = row_lanes_ == 1 ? emit_horizontal(code_, reduce.reduce, total) : total;
       if (is_cut())
         code_.store(partial_place(partials_.at(node), unit_), reduce.type, result, nullptr);
@@ -263,7 +322,7 @@ class KernelEmitter : LoopWriter {
     const int axis = schedule_.inner[level];
     const bool cut = in_pieces() && axis == schedule_.cut_axis;
     const Reg from = cut ? cut_from_ : whole(0), to = cut ? cut_to_ : symbolic(extent(axis));
-    loop(from.text, to.text, 1, [&](const Reg& i) {
+    summing_loop(from, to, 1, folds_at(level), [&](const Reg& i) {
       index_[static_cast<size_t>(axis)] = i;
       inner_loops(level + 1, body);
     });
@@ -408,11 +467,16 @@ class KernelEmitter : LoopWriter {
   ir::Sym slots_ = 0;            // of partial results, per reduction
   std::map<int, int> partials_;  // the order of reductions in memory
   Reg unit_, row_, cut_from_, cut_to_;
-  std::vector<uint64_t> axes_;         // per node, as find_axes() has them
-  std::vector<Reg> index_;             // per axis, as far as loops have it
-  std::map<int, Reg> rows_;            // row values by node
-  std::map<int, std::string> spills_;  // memory per spilled node
-  std::map<int, int> spills_made_;     // the phase that fills it
+  std::vector<uint64_t> axes_;  // per node, as find_axes() has them
+  std::vector<Reg> index_;      // per axis, as far as loops have it
+  std::map<int, Reg> rows_;     // row values by node
+  struct Total {
+    std::string name;
+    DType type;
+  };
+  std::map<std::string, Total> totals_;  // of this phase's sums, by the variable of their part
+  std::map<int, std::string> spills_;    // memory per spilled node
+  std::map<int, int> spills_made_;       // the phase that fills it
   int row_lanes_ = 1;
   const Reg* row_mask_ = nullptr;
 };

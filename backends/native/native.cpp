@@ -35,6 +35,7 @@ class Native final : public backend::Backend {
     }
     throw InternalError("no backend takes this graph");
   }
+  bool chooses_layouts() const override { return true; }
   std::string fingerprint() const override { return "native"; }
 };
 

@@ -64,7 +64,7 @@ class InlineHandler final : public cpython::FrameHandler {
   // Called from C: an internal error is put aside and thrown again at the root.
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
     *handled = true;
-    note_generator(frame);
+    if (!throwing) note_generator(frame);
     capture_.frames.push_back(frame);
     PyObject* result = nullptr;
     try {
@@ -79,7 +79,8 @@ class InlineHandler final : public cpython::FrameHandler {
   }
 
  private:
-  // What it has to do when it dies must not happen for real.
+  // What it has to do when it dies must not happen for real. Closed, it may be dying already: no weak reference to it
+  // would be told of that.
   void note_generator(cpython::Frame frame) {
     PyObject* generator = cpython::generator_of(frame);
     if (!generator) return;

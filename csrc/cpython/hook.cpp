@@ -34,10 +34,13 @@ bool watched([[maybe_unused]] PyCodeObject* code) {
   return false;
 }
 
+// Finalizers and callbacks that the garbage collector runs come between any two instructions of the program.
+bool collecting(PyThreadState* thread) { return thread->interp->gc.collecting != 0; }
+
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   FrameHandler* handler = handler_of_thread;
   Frame frame(raw);
-  if (handler && !observed(thread) && !watched(frame.code())) {
+  if (handler && !observed(thread) && !watched(frame.code()) && !collecting(thread)) {
     bool handled = true;
     PyObject* result = handler->evaluate(frame, throwing != 0, &handled);
     if (handled) return result;

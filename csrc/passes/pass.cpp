@@ -11,6 +11,8 @@ namespace graphlift::passes {
 namespace {
 
 constexpr Pass kPasses[] = {
+    {"channels_last", prefer_channels_last, "lays images between convolutions out with their channels last",
+     Stage::Joint},
     {"redundant_views", remove_redundant_views, "uses what a view looks at where both are the same tensor"},
     {"common_subexpressions", merge_common_subexpressions, "computes equal calls once"},
     {"dead_code", remove_dead_code, "drops calls that nobody reads"},
@@ -26,11 +28,12 @@ const Pass* find_pass(std::string_view name) {
   return found == std::end(kPasses) ? nullptr : found;
 }
 
-std::vector<PassRecord> run_passes(ir::Graph* graph, const PassOptions& options) {
+std::vector<PassRecord> run_passes(ir::Graph* graph, const PassOptions& options, Stage stage) {
   for (const std::string& name : options.skip) GL_CHECK(find_pass(name), "no pass has the name " + name);
   std::vector<PassRecord> records;
   int changes = 0;
   for (const Pass& pass : kPasses) {
+    if (pass.stage != stage) continue;
     if (std::find(options.skip.begin(), options.skip.end(), pass.name) != options.skip.end()) continue;
     if (options.most_changes >= 0 && changes >= options.most_changes) break;
     PassRecord record{pass.name, false, 0, graph->nodes().size(), 0};

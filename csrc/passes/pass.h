@@ -21,10 +21,14 @@ namespace graphlift::passes {
 // True: the graph was changed.
 using PassFunction = bool (*)(ir::Graph* graph);
 
+// When a pass runs: over forward and backward together, before they are parted, or over each of them behind that.
+enum class Stage : uint8_t { Joint, Parted };
+
 struct Pass {
   std::string_view name;
   PassFunction run;
   std::string_view sentence;  // what it does, for reports
+  Stage stage = Stage::Parted;
 };
 
 // In the order in which they run.
@@ -45,10 +49,11 @@ struct PassRecord {
   size_t nodes_before = 0, nodes_after = 0;
 };
 
-std::vector<PassRecord> run_passes(ir::Graph* graph, const PassOptions& options = {});
+std::vector<PassRecord> run_passes(ir::Graph* graph, const PassOptions& options = {}, Stage stage = Stage::Parted);
 
 // --- the passes ------------------------------------------------------------------------------------------------------
 
+bool prefer_channels_last(ir::Graph* graph);
 bool remove_redundant_views(ir::Graph* graph);
 bool merge_common_subexpressions(ir::Graph* graph);
 bool remove_dead_code(ir::Graph* graph);

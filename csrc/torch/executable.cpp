@@ -77,6 +77,8 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
 
   std::vector<at::Tensor> constants = unwrap_constants(traced.constants);
   const int values = static_cast<int>(slots_);
+  const passes::PassOptions which = passes_of(options.how);
+  if (options.backend->chooses_layouts()) passes::run_passes(traced.joint.get(), which, passes::Stage::Joint);
   autograd::PartitionOptions partition_options;
   partition_options.recompute = options.recompute;
   auto parts = autograd::partition(*traced.joint, static_cast<int>(inputs_.size()), values, partition_options);
@@ -93,7 +95,6 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     if (slot >= 0 && outputs_[i].aliasing != Aliasing::Fresh && !needed.contains(slot))
       forward_graph_->outputs()[static_cast<size_t>(slot)] = ir::None{};
   }
-  const passes::PassOptions which = passes_of(options.how);
   passes::run_passes(forward_graph_.get(), which);
   slots_ = forward_graph_->outputs().size();
   for (const ir::Node& node : forward_graph_->nodes()) {

@@ -99,3 +99,32 @@ def test_gradients():
     (expected,) = torch.autograd.grad(loss(x), x)
     (got,) = torch.autograd.grad(graphlift.compile(loss, fullgraph=True)(x), x)
     torch.testing.assert_close(got, expected)
+
+
+@pytest.mark.parametrize("width", [6, 40])
+def test_a_reduction_of_what_was_broadcast_beside_it(width):
+    """The sum is made once, not once per column of the work beside it."""
+
+    def program(a, b):
+        return a + b, a.sum(), a.sum(0), a.sum(0, True), a.sum(1), (a * 2).mean()
+
+    a, b = torch.randn(40, 1), torch.randn(40, width)
+    before = graphlift.counters()["graphs"]
+    for got, expected in zip(graphlift.compile(program, fullgraph=True)(a, b), program(a, b), strict=True):
+        torch.testing.assert_close(got, expected)
+    assert graphlift.counters()["graphs"] == before + 1
+
+
+def test_long_sums_are_as_exact_as_eagers():
+    """Columns and rows of many small terms, and sums of everything: no further from the truth than eager's, twice."""
+
+    def program(x):
+        return x.sum(0), x.t().sum(1), x.sum(), x.mean(), (x * x).sum((0, 1)), x.reshape(64, -1, 24).sum((0, 1))
+
+    torch.manual_seed(0)
+    x = torch.rand(60000 // 64 * 64, 24) + 0.5
+    got, expected, truth = graphlift.compile(program, fullgraph=True)(x), program(x), program(x.double())
+    for ours, eager, exact in zip(got, expected, truth, strict=True):
+        scale = exact.abs().max()
+        off, own = ((value - exact).abs().max() / scale for value in (ours, eager))
+        assert off <= max(2 * own, 2e-6), (off, own)

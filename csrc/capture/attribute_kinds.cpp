@@ -26,7 +26,7 @@ int refuse_store(Capture& capture, PyObject* object, PyObject* name, PyObject*) 
 // ----------------------------------------------------------------------------------------------------------
 PyObject* module_dict(Capture& capture, PyObject* module) {
   PyObject* dict = PyModule_GetDict(module);
-  if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().root(OriginKind::Constant, 0, dict));
+  capture.know(dict, capture.origins().root(OriginKind::Constant, 0, dict));
   return dict;
 }
 
@@ -102,7 +102,7 @@ Ref function_get(Capture& capture, PyObject* function, PyObject* name) {
   if (named(name, "__get__")) return Ref::steal(PyObject_GetAttr(function, name));
   PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
   const OriginId origin = capture.origins().child(outside->origin, OriginKind::FunctionDict);
-  if (dict && !capture.is_outside(dict)) capture.objects.add(dict, origin);
+  if (dict) capture.know(dict, origin);
   if (named(name, "__dict__")) {
     if (dict) return Ref::borrow(dict);
     capture.guards.add(origin, GuardKind::Missing);
@@ -121,8 +121,8 @@ Ref function_get(Capture& capture, PyObject* function, PyObject* name) {
   if (named(name, "__annotations__") || named(name, "__kwdefaults__") || named(name, "__closure__")) {
     capture.guards.add(outside->origin, GuardKind::Is, function);
     Ref part = Ref::steal(PyObject_GetAttr(function, name));
-    if (part && !is_value_constant(part.get()) && !capture.is_outside(part.get()))
-      capture.objects.add(part.get(), capture.origins().root(OriginKind::Constant, 0, part.get()));
+    if (part && !is_value_constant(part.get()))
+      capture.know(part.get(), capture.origins().root(OriginKind::Constant, 0, part.get()));
     return part;
   }
   return Ref::steal(PyObject_GetAttr(function, name));

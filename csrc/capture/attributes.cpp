@@ -37,7 +37,8 @@ PyTypeObject* owner_of(PyTypeObject* type, PyObject* name, PyObject* value) {
 
 // A value found on a type: what capture sees of it.
 Ref admit_type_value(Capture& capture, PyTypeObject* type, PyObject* name, PyObject* value) {
-  if (capture.is_outside(value) || is_value_constant(value) || is_identity_constant(value)) return Ref::borrow(value);
+  if (is_value_constant(value) || is_identity_constant(value)) return Ref::borrow(value);
+  if (PyFunction_Check(value) && capture.is_outside(value)) return Ref::borrow(value);  // the lookup is guarded
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || capture.fresh_types.count(reinterpret_cast<PyObject*>(type)))
     return Ref::borrow(value);
   PyTypeObject* owner = owner_of(type, name, value);

@@ -11,6 +11,7 @@
 #include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/items.h"
 #include "capture/set_order.h"
 #include "cpython/hook.h"
 #include "cpython/raw_dict.h"
@@ -152,6 +153,7 @@ bool may_pass(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t fla
 Ref prepared_argument(Capture& capture, const CallArgs& call, Py_ssize_t i, uint16_t flags, bool looks_into) {
   PyObject* arg = call.args[i];
   const Look look = look_of(call, flags);
+  fix_value(capture, arg);
   if (is_callback(call, i, flags)) return call_proxy(capture, arg, flags & kCompares ? look : Look::Nothing);
   const bool moved_only = (flags & kShallow) && i > 0;
   const bool container = container_kind(arg) != Kind::None && capture.is_outside(arg);

@@ -44,6 +44,7 @@ Ref rule_next(Capture& c, const CallArgs& call) {
 
 Ref rule_getattr(Capture& c, const CallArgs& call) {
   if (!arity(call, 2, 3) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  fix_value(c, call.args[1]);
   Ref value = get_attr(c, call.args[0], call.args[1]);
   if (value || call.nargs == 2 || c.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return value;
   PyErr_Clear();
@@ -52,6 +53,7 @@ Ref rule_getattr(Capture& c, const CallArgs& call) {
 
 Ref rule_hasattr(Capture& c, const CallArgs& call) {
   if (!arity(call, 2, 2) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  fix_value(c, call.args[1]);
   Ref value = get_attr(c, call.args[0], call.args[1]);
   if (value) return Ref::borrow(Py_True);
   if (c.pending || !PyErr_ExceptionMatches(PyExc_AttributeError)) return Ref();
@@ -61,11 +63,13 @@ Ref rule_hasattr(Capture& c, const CallArgs& call) {
 
 Ref rule_setattr(Capture& c, const CallArgs& call) {
   if (!arity(call, 3, 3) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  fix_value(c, call.args[1]);
   return set_attr(c, call.args[0], call.args[1], call.args[2]) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
 Ref rule_delattr(Capture& c, const CallArgs& call) {
   if (!arity(call, 2, 2) || !PyUnicode_Check(call.args[1])) return wrong_call(call);
+  fix_value(c, call.args[1]);
   return set_attr(c, call.args[0], call.args[1], nullptr) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 

@@ -101,11 +101,20 @@ Ref cached_answer(Capture& capture, const CallArgs& call) {
   Ref wrapped = set ? Ref::steal(PyObject_GetAttrString(call.callable, "__wrapped__")) : Ref();
   if (wrapped && torch_layer::is_trusted_function(wrapped.get())) return Ref();
   const OriginId origin = capture.origins().child(capture.origin_of(call.callable), OriginKind::CacheDict);
-  if (!capture.is_outside(cache)) capture.objects.add(cache, origin);
+  capture.know(cache, origin);
   Ref found = dict_get(capture, cache, key.get());
   PyObject* result = found ? cpython::lru_link_result(found.get()) : nullptr;
   if (!result) return found;
   return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
+}
+
+// Whether what operator's getters and callers hold is constant: it can't be guarded.
+bool asks_by_constants(PyObject* getter) {
+  cpython::HookScope nobody(nullptr);
+  Ref reduced = Ref::steal(PyObject_CallMethod(getter, "__reduce__", nullptr));
+  if (!reduced) PyErr_Clear();
+  if (!reduced || !PyTuple_Check(reduced.get()) || PyTuple_GET_SIZE(reduced.get()) < 2) return false;
+  return PyType_Check(PyTuple_GET_ITEM(reduced.get(), 0)) && is_value_constant(PyTuple_GET_ITEM(reduced.get(), 1));
 }
 
 bool type_is(PyObject* object, const char* name) { return std::string(Py_TYPE(object)->tp_name) == name; }
@@ -141,7 +150,8 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
     if (type_is(call.callable, name)) {
       const bool instance =
           call.nargs > 0 && capture.is_outside(call.args[0]) && container_kind(call.args[0]) == Kind::None;
-      *result = instance ? break_here(capture, "unknown_callable", name) : run_prepared(capture, call, kPure);
+      *result = instance || !asks_by_constants(call.callable) ? break_here(capture, "unknown_callable", name)
+                                                              : run_prepared(capture, call, kCompares);
       return true;
     }
   return false;

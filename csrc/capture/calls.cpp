@@ -49,7 +49,7 @@ int know_parts(Capture& capture, PyObject* function, OriginId origin, bool guard
   }
   if (f->func_kwdefaults) {
     PyObject* dict = f->func_kwdefaults;
-    if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().child(origin, OriginKind::KwDefaults));
+    capture.know(dict, capture.origins().child(origin, OriginKind::KwDefaults));
     if (fix_items(capture, dict) < 0) return -1;
   } else if (guard) {
     capture.guards.add(capture.origins().child(origin, OriginKind::KwDefaults), GuardKind::Missing);
@@ -57,8 +57,7 @@ int know_parts(Capture& capture, PyObject* function, OriginId origin, bool guard
   const Py_ssize_t cells = f->func_closure ? PyTuple_GET_SIZE(f->func_closure) : 0;
   for (Py_ssize_t i = 0; i < cells; ++i) {
     PyObject* cell = PyTuple_GET_ITEM(f->func_closure, i);
-    if (!capture.is_outside(cell))
-      capture.objects.add(cell, capture.origins().child(origin, OriginKind::Closure, nullptr, static_cast<int>(i)));
+    capture.know(cell, capture.origins().child(origin, OriginKind::Closure, nullptr, static_cast<int>(i)));
   }
   return 0;
 }

@@ -279,6 +279,16 @@ Ref Capture::admit_tensor(PyObject* tensor, OriginId origin) {
   return stand_in;
 }
 
+void Capture::know(PyObject* object, OriginId origin) {
+  const Outside* known = objects.find(object);
+  if (!known)
+    objects.add(object, origin);
+  else if (known->origin != origin && origins().at(origin).kind == OriginKind::Constant)
+    guards.add(known->origin, GuardKind::Is, object);
+  else if (known->origin != origin)
+    guards.add(origin, GuardKind::SameAs, nullptr, known->origin);
+}
+
 OriginId Capture::origin_of(PyObject* object) {
   if (Outside* known = objects.find(object)) return known->origin;
   return origins().root(OriginKind::Constant, 0, object);

@@ -55,6 +55,9 @@ class Capture {
   // An object was found at `origin`. Returns what the captured program sees: itself (a constant, now guarded by value;
   // or an outside object, now in the table), a stand-in for a tensor, or a symbolic int. Null: error or break.
   Ref admit(PyObject* object, guards::OriginId origin);
+  // An object of whatever type was found at `origin`: it comes into the table, or is guarded to be the one that is
+  // there.
+  void know(PyObject* object, guards::OriginId origin);
   // The origin of an object: from the table, or a Constant root when it is a type, module or other guarded singleton.
   guards::OriginId origin_of(PyObject* object);
   bool is_outside(PyObject* object) { return objects.find(object) != nullptr; }

@@ -126,8 +126,7 @@ PyObject* instance_dict(Capture& capture, PyObject* object) {
     return nullptr;
   }
   Outside* owner = capture.objects.find(object);
-  if (owner && !capture.objects.find(dict))
-    capture.objects.add(dict, capture.origins().child(owner->origin, OriginKind::InstanceDict));
+  if (owner) capture.know(dict, capture.origins().child(owner->origin, OriginKind::InstanceDict));
   return dict;
 }
 

@@ -24,13 +24,8 @@ Ref python_special(Capture& capture, PyObject* object, const char* name) {
   return method;
 }
 
-// What C code finds out of a key of a fresh object.
+// What C code finds out of a key of an object.
 Look look_of_key(PyObject* object) { return PyDict_Check(object) ? Look::Compares : Look::Reads; }
-
-// The value of an index into a container from outside is used; dicts guard their keys.
-bool may_be_key(Capture& capture, PyObject* container, PyObject* key) {
-  return PyDict_Check(container) || look_at(capture, key, Look::Reads);
-}
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
@@ -74,7 +69,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
   if (PyErr_Occurred()) return Ref();
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
-  if (!plain_key || (outside && !may_be_key(capture, object, plain_key.get()))) return Ref();
+  if (!plain_key || !look_at(capture, plain_key.get(), look_of_key(object))) return Ref();
   if (!outside) {
     if (capture.is_outside(key) && holds_outside_container(capture, plain_key.get()))
       return break_here(capture, "nested_outside", "an index");
@@ -83,7 +78,6 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
           PyType_IsSubtype(Py_TYPE(object), &PyType_Type) ? python_special(capture, object, "__getitem__") : Ref();
       (void)of_class;
     }
-    if (!look_at(capture, plain_key.get(), look_of_key(object))) return Ref();
     return from_c_code(capture, Ref::steal(PyObject_GetItem(object, plain_key.get())));
   }
   Py_ssize_t index = 0;
@@ -113,11 +107,10 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   if (PyErr_Occurred()) return -1;
   const bool tensor = torch_layer::is_stand_in(object);
   Ref plain_key = tensor ? for_c_code(capture, key) : for_plain_c_code(capture, key);
+  if (!plain_key || !look_at(capture, plain_key.get(), look_of_key(object))) return -1;
   Outside* outside = capture.objects.find(object);
-  if (!plain_key || (outside && !may_be_key(capture, object, plain_key.get()))) return -1;
   if (tensor && value && !look_at(capture, value, Look::Reads)) return -1;
   if (!outside) {
-    if (!look_at(capture, plain_key.get(), look_of_key(object))) return -1;
     Ref stored = Ref::borrow(value);
     // A slice of a list takes the items of what is assigned; a tensor takes its elements.
     if (value && (tensor || PySlice_Check(key))) stored = for_c_code(capture, value);

@@ -141,7 +141,7 @@ Ref CaptureSemantics::length(PyObject* o) { return capture::length(capture_, o);
 namespace {
 
 PyObject* outside_dict(Capture& capture, PyObject* dict) {
-  if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().root(OriginKind::Constant, 0, dict));
+  capture.know(dict, capture.origins().root(OriginKind::Constant, 0, dict));
   return dict;
 }
 

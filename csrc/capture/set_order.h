@@ -12,8 +12,8 @@ bool order_is_read(Capture& capture, PyObject* set);
 // Another set is made of it, or it is changed: the order goes into that of the result.
 bool order_goes_on(Capture& capture, PyObject* set);
 bool guard_order(Capture& capture, Outside* outside);
-// Whether a set that the region makes gets the very table that it has now. Addresses of other keys are other ones in
-// the next call anyway.
+// Whether a set that the region makes gets the very table that it has now. New objects have other addresses in the next
+// call anyway.
 bool has_fixed_keys(PyObject* set);
 
 }  // namespace graphlift::capture

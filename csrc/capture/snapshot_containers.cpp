@@ -2,6 +2,7 @@
 // Must not: use a method that a subclass may override; raw storage only.
 #include <algorithm>
 
+#include "capture/c_reads.h"
 #include "capture/recipe_parts.h"
 #include "capture/set_order.h"
 #include "capture/snapshot_builder.h"
@@ -99,6 +100,8 @@ bool set_items(Builder& builder, PyObject* set, std::vector<int>* children) {
   Py_hash_t hash;
   while (cpython::raw_set_next(set, &position, &item, &hash)) {
     if (!is_safe_key(item)) return builder.fail(item) >= 0;
+    // Where two are in each other's way, the one that came first decides, which is not known any more.
+    if (PySet_GET_SIZE(set) > 1 && hashes_address(builder.capture, item)) return builder.fail(set) >= 0;
     const int node = builder.node_of(item);
     if (node < 0) return false;
     children->push_back(node);

@@ -43,7 +43,7 @@ PyObject* real_of(Capture& capture, PyObject* stand_in) {
 Ref outside_dict_attr(Capture& capture, PyObject* real, OriginId origin, PyObject* name) {
   PyObject* dict = cpython::instance_dict(real);
   if (!dict) return Ref();
-  if (!capture.is_outside(dict)) capture.objects.add(dict, capture.origins().child(origin, OriginKind::TensorDict));
+  capture.know(dict, capture.origins().child(origin, OriginKind::TensorDict));
   return dict_get(capture, dict, name);
 }
 

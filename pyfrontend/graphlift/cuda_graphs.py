@@ -2,25 +2,21 @@
 
 import contextlib
 import gc
-import weakref
 from collections.abc import Callable
 
 import torch
 
 _streams: dict[int, torch.cuda.Stream] = {}
-# By device and the stream that graphs are replayed on: a pool of memory, and the graphs that keep it.
-_pools: dict[tuple[int, int], tuple[tuple[int, int], weakref.WeakSet]] = {}
 
 
 def record(launch: Callable[[], None], device: int) -> torch.cuda.CUDAGraph:
     """A graph of what `launch` launches on the device's current stream; nothing of it runs before the first replay.
 
-    All graphs of a stream share a pool of memory, since they are replayed one behind the other. Raises what stands
-    against recording: a synchronization, a copy to the CPU.
+    Each graph has memory of its own: what one writes in between, another's results could lie in, which the caller may
+    still hold. Raises what stands against recording: a synchronization, a copy to the CPU.
     """
     stream = _streams.get(device) or _streams.setdefault(device, torch.cuda.Stream(device))
     current = torch.cuda.current_stream(device)
-    pool, graphs = _pool(device, current.cuda_stream)
     torch.cuda.synchronize(device)
     collects = gc.isenabled()
     gc.disable()  # what dies while recording could give back memory, which recording forbids
@@ -28,12 +24,10 @@ def record(launch: Callable[[], None], device: int) -> torch.cuda.CUDAGraph:
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
             try:
-                graph = _recorded(launch, pool)
-                graphs.add(graph)
-                return graph
+                return _recorded(launch)
             except Exception:
                 # The generator of random numbers takes itself to be recorded still: a recording that ends well mends it
-                _recorded(lambda: torch.zeros(1, device=stream.device), None)
+                _recorded(lambda: torch.zeros(1, device=stream.device))
                 raise
     finally:
         current.wait_stream(stream)
@@ -41,16 +35,9 @@ def record(launch: Callable[[], None], device: int) -> torch.cuda.CUDAGraph:
             gc.enable()
 
 
-def _pool(device, stream):
-    pool, graphs = _pools.get((device, stream), (None, ()))
-    if not graphs:  # a pool ends with its last graph
-        pool, graphs = _pools[device, stream] = torch.cuda.graph_pool_handle(), weakref.WeakSet()
-    return pool, graphs
-
-
-def _recorded(launch, pool) -> torch.cuda.CUDAGraph:
+def _recorded(launch) -> torch.cuda.CUDAGraph:
     graph = torch.cuda.CUDAGraph()
-    graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+    graph.capture_begin(capture_error_mode="thread_local")
     try:
         launch()
     except BaseException:

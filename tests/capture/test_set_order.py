@@ -9,6 +9,10 @@ from judging import regions
 import graphlift
 
 
+class Thing:
+    pass
+
+
 def numbers(seed, count):
     return random.Random(seed).sample(range(-50, 400), count)
 
@@ -144,4 +148,22 @@ def test_sets_that_shrank():
     for given in (after(range(400, 460), [3, 11]), {3, 11}, after([4], [11, 3]), set_of([11, 3])):
         for _ in range(2):
             assert compiled(torch.ones(1), given)[1] == list(given)
+    assert graphlift.graph_count() >= 1
+
+
+@pytest.mark.parametrize("make", [lambda i: torch.tensor(float(i)), lambda i: Thing()])
+def test_a_set_of_objects_from_outside_over_a_break(make):
+    """Which one of two came first decides where they are in each other's way: the set is made for real."""
+
+    def program(x, *things):
+        y = x * 2
+        made = set(things[::-1])
+        graphlift.graph_break()
+        return y + 1, list(made)
+
+    compiled = graphlift.compile(program)
+    kept = [[make(i) for i in range(4)] for _ in range(30)]
+    for things in kept:
+        got, expected = compiled(torch.ones(1), *things)[1], program(torch.ones(1), *things)[1]
+        assert [id(thing) for thing in got] == [id(thing) for thing in expected]
     assert graphlift.graph_count() >= 1

@@ -5,6 +5,7 @@ import collections
 import datetime
 import decimal
 import functools
+import itertools
 import math
 import operator
 import types
@@ -12,7 +13,7 @@ import typing
 import weakref
 
 import pytest
-from test_identity_in_c_code import Thing, check
+from test_identity_in_c_code import Thing, check, filled
 
 
 def caught(a):
@@ -158,6 +159,21 @@ FIXED = {
     "range": (PAIRS, lambda a, b: len(range(a))),
     "index": (PAIRS, lambda a, b: [3, 5, 7, 9, 11][a]),
     "slice": (PAIRS, lambda a, b: len([1, 2, 3, 4, 5][:a])),
+    "index from outside": ([([3, 5], Int(0)), ([3, 5], Int(1))], lambda items, a: items[a]),
+    "list.__delitem__": (PAIRS, lambda a, b: filled([7, 8, 9, 10, 11, 12], "__delitem__", a)),
+    "list.pop": (PAIRS, lambda a, b: [1, 2, 3, 4, 5].pop(a)),
+    "list.__getitem__": (PAIRS, lambda a, b: [1, 2, 3, 4, 5].__getitem__(a)),
+    "list *": (PAIRS, lambda a, b: [1].__mul__(a)),
+    "deque.rotate": (PAIRS, lambda a, b: list(filled(collections.deque([1, 2, 3]), "rotate", a))),
+    "deque of a length": (PAIRS, lambda a, b: len(collections.deque([1, 2, 3, 4, 5], a))),
+    "islice": (PAIRS, lambda a, b: list(itertools.islice([1, 2, 3, 4, 5], a))),
+    "repeat": (PAIRS, lambda a, b: list(itertools.repeat(1, a))),
+    "count": (PAIRS, lambda a, b: next(itertools.count(a))),
+    "enumerate": (PAIRS, lambda a, b: list(enumerate([1], a))),
+    "sum from": (PAIRS, lambda a, b: sum([1], start=a)),
+    "format of a width": (PAIRS, lambda a, b: f"{1.5:{a}}"),
+    "getattr": ([(Str("real"),), (Str("imag"),)], lambda a: getattr(3, a)),
+    "startswith": ([(Str("a"),), (Str("b"),)], lambda a: "abc".startswith((a,))),
     "made again": (PAIRS, lambda a, b: Int(a)),
     "math.sqrt": ([(Float(1.0),), (Float(4.0),)], lambda a: math.sqrt(a)),
     "operator.add": ([(Float(1.0),), (Float(4.0),)], lambda a: operator.add(a, 1)),
@@ -170,6 +186,17 @@ FIXED = {
 def test_numbers_and_texts_of_own_classes_are_fixed(name):
     calls, read = FIXED[name]
     check(lambda x, *given: (x * 2, read(*given)), calls, graphs=len(calls))
+
+
+def test_what_getters_ask_for():
+    calls = [(Int(0), Thing(), Thing()), (Int(1), Thing(), Thing())]
+    calls += [(Int(0), calls[0][1], calls[0][1])]
+
+    def program(x, i, a, b):
+        picked = operator.itemgetter(1)([3, 5]) + operator.itemgetter(i)([3, 5])
+        return x * 2, picked, operator.methodcaller("count", a)([b]), operator.methodcaller("count", 2)([1, 2])
+
+    check(program, calls, graphs=1, breaks=None, reason="operator.")
 
 
 def test_numbers_of_own_classes_in_tensor_calls():

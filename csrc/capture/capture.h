@@ -109,6 +109,7 @@ class Capture {
   std::function<bool(int slot)> admit_root_local;
   int hash_reads = 0;                         // calls for a hash, as a number, that are being evaluated
   bool address_hashed = false;                // a __hash__ in Python read an address, for C code to tell keys apart
+  PyObject* handled_before = Py_None;         // what sys.exc_info() told of when the attempt began
   std::function<size_t()> root_instructions;  // that were begun so far
   size_t instructions = 0;
   std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off

@@ -14,6 +14,7 @@
 #include "capture/calls.h"
 #include "capture/semantics.h"
 #include "capture/snapshot.h"
+#include "cpython/exception.h"
 #include "cpython/generator.h"
 #include "cpython/hook.h"
 #include "cpython/liveness.h"
@@ -354,6 +355,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
 bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason) {
   FrameContent content(request_.frame);
   HandledException handled;
+  capture_.handled_before = cpython::handled_exception();
   cpython::Frame frame = request_.frame;
   capture_.limits = request_.limits;
   capture_.wrapped_function = request_.wrapped_function;

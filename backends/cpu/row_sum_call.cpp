@@ -10,14 +10,8 @@
 #include "backends/cpu/check_call.h"
 #include "backends/cpu/result_layout.h"
 #include "backends/cpu/thread_team.h"
+#include "backends/cpu/widest.h"
 #include "ops/layout.h"
-
-// Row loops in the widest vectors that the machine has.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define GL_WIDEST __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define GL_WIDEST
-#endif
 
 namespace graphlift::cpu {
 namespace {

@@ -11,6 +11,7 @@
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
+#include "backends/cpu/row_sum_call.h"
 #include "backends/cpu/tuning.h"
 #include "backends/reference/program.h"
 #include "base/log.h"
@@ -21,11 +22,13 @@ namespace {
 std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation, bool tuned = false) {
   if (is_contraction(*operation.node)) return make_contraction_call(operation, tuned);
   if (is_convolution(*operation.node)) return make_convolution_call(operation);
+  if (is_row_sum(*operation.node)) return operation.epilogue.empty() ? make_row_sum_call(operation) : nullptr;
   return nullptr;
 }
 
 // What can't be refused later: the call's views are gone by then.
 bool can_take(const ir::Node& node) {
+  if (is_row_sum(node)) return true;
   const bool contraction = is_contraction(node);
   if (!contraction && !is_convolution(node)) return false;
   if (contraction && !(ir::is_constant(node.outputs[0]->sizes) && ir::is_constant(node.outputs[0]->strides)))

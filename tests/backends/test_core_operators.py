@@ -4,8 +4,9 @@ import torch
 
 from graphlift import _C
 
-# The CPU backend's own products and convolutions.
-OWN = "addmm.default bmm.default mm.default convolution.default convolution_backward.default"
+# The CPU backend's own products, convolutions and sums of rows (index_put: where it accumulates).
+OWN = """addmm.default bmm.default mm.default convolution.default convolution_backward.default
+    embedding_dense_backward.default index_put.default"""
 
 # Reason -> operators that stay torch's calls.
 TORCHS = {
@@ -13,7 +14,7 @@ TORCHS = {
     "memory without values": "empty.memory_format empty_strided.default",
     "draws advance torch's generator in torch's order": "native_dropout.default rand.default randn.default randperm.default",
     "places in memory come from data, and a wrong one is an exception": """
-        embedding_dense_backward.default _embedding_bag.default index_put.default masked_scatter.default
+        _embedding_bag.default masked_scatter.default
         scatter.value scatter.src scatter_add.default scatter_reduce.two""",
     "the size of the result comes from data": "nonzero.default",
     "an order over elements, not a loop of independent ones": "cumsum.default sort.default topk.default",

@@ -10,6 +10,12 @@ from graphlift import _C
 
 pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
 
+
+@pytest.fixture(autouse=True)
+def same_numbers():
+    torch.manual_seed(0)
+
+
 DTYPES = (
     torch.float32,
     torch.float64,

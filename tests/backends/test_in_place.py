@@ -11,6 +11,11 @@ from graphlift import _C
 pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
 
 
+@pytest.fixture(autouse=True)
+def same_numbers():
+    torch.manual_seed(0)
+
+
 def swap(x, y):
     kept = x.clone()
     x.copy_(y)

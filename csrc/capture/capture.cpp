@@ -182,8 +182,10 @@ Ref Capture::admit_int(PyObject* value, OriginId origin) {
     std::vector<int64_t>& values = seen->ints[seen_name(*this, origin)];
     const bool varies = std::any_of(values.begin(), values.end(), [&](int64_t v) { return v != number; });
     if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
-    if (varies && dynamic != Dynamic::Never && (number < 0 || number > 1)) {
-      const int64_t lowest = number < 0 ? std::numeric_limits<int64_t>::min() / 4 : 2;
+    constexpr int64_t kLeast = std::numeric_limits<int64_t>::min() / 4;
+    const bool small = number > kLeast && number < -kLeast;  // seeds and hashes are not: there is no arithmetic on them
+    if (varies && small && dynamic != Dynamic::Never && (number < 0 || number > 1)) {
+      const int64_t lowest = number < 0 ? kLeast : 2;
       ir::Sym symbol = shapes.new_symbol(number, "i" + std::to_string(shapes.symbol_count()), lowest);
       std::vector<ir::SymbolId> ids;
       symbol.collect(&ids);

@@ -65,7 +65,7 @@ class InlineHandler final : public cpython::FrameHandler {
   // Called from C: an internal error is put aside and thrown again at the root.
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
     *handled = true;
-    note_generator(frame);
+    if (!throwing) note_generator(frame);  // one that is being closed may be dying
     capture_.frames.push_back(frame);
     PyObject* result = nullptr;
     try {

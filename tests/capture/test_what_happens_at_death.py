@@ -164,3 +164,17 @@ def test_a_tensor_that_no_one_reads_any_more_lives_on():
     compiled = graphlift.compile(program)
     for _ in range(3):
         assert compiled(torch.ones(1))[1]
+
+
+def test_many_generators_that_die_at_once():
+    def program(x):
+        total = x
+        for k in range(40):
+            total = total + next(waiting(x * k)) + sum(u for u, _ in zip(harmless(x), range(2), strict=False))
+        return total * len([0 for _ in range(3)])
+
+    SEEN.clear()
+    compiled = graphlift.compile(program)
+    for k in range(3):
+        torch.testing.assert_close(compiled(torch.ones(2) * k), program(torch.ones(2) * k))
+    assert len(SEEN) == 40 * 6

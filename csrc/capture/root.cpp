@@ -36,6 +36,7 @@ class FrameContent {
   explicit FrameContent(cpython::Frame frame) : frame_(frame), position_(frame.position()), depth_(frame.depth()) {
     for (int i = 0; i < frame.local_count() + depth_; ++i) values_.push_back(Ref::borrow(frame.locals()[i]));
   }
+  PyObject* local(size_t slot) const { return values_[slot].get(); }
   ~FrameContent() {
     SavedError error;
     const int now = frame_.local_count() + frame_.depth();
@@ -195,6 +196,7 @@ class Attempt {
 
  private:
   bool admit_stack();
+  bool is_as_before(size_t slot) const;
   PyObject* unfinished_generator() const;
   void drop_generators();
   bool classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop, std::optional<Break>* reason);
@@ -210,6 +212,7 @@ class Attempt {
   size_t stop_at_;
   Capture capture_;
   bool finished_ = false;  // finish() ends the recording
+  const FrameContent* content_ = nullptr;
 };
 
 bool Attempt::admit_stack() {
@@ -224,6 +227,15 @@ bool Attempt::admit_stack() {
     Py_DECREF(before);
   }
   return true;
+}
+
+// The local variable holds what it held when the region began, in the form that capture sees.
+bool Attempt::is_as_before(size_t slot) const {
+  PyObject* before = content_->local(slot);
+  PyObject* now = request_.frame.locals()[slot];
+  if (!before || before == now) return before;
+  const auto stand_in = capture_.stand_ins.find(before);
+  return stand_in != capture_.stand_ins.end() && stand_in->second.get() == now;
 }
 
 // One that has something left to do when it dies; the region can't say when that is. Borrowed.
@@ -289,7 +301,7 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
     exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
     exit.stack.assign(frame.stack(), frame.stack() + frame.depth());
     if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), outcome.unit);
-    for (bool t : touched) exit.untouched.push_back(!t);
+    for (size_t i = 0; i < touched.size(); ++i) exit.untouched.push_back(!touched[i] || is_as_before(i));
   }
   SnapshotResult result = snapshot(capture_, exit);
   if (!result.unrebuildable.empty()) {
@@ -354,6 +366,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
 
 bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason) {
   FrameContent content(request_.frame);
+  content_ = &content;
   HandledException handled;
   capture_.handled_before = cpython::handled_exception();
   cpython::Frame frame = request_.frame;

@@ -349,7 +349,21 @@ Ref CaptureSemantics::load_special(PyObject* object, PyObject* name) {
   return Semantics::load_special(object, name);
 }
 
+// A number that varies matches what its value matches: `int(count)` takes it as it is, other patterns need the value.
+Ref CaptureSemantics::match_number(PyObject* subject, PyObject* type, int nargs, PyObject* names) {
+  const bool real = torch_layer::is_graph_float(subject);
+  const auto* own = reinterpret_cast<PyObject*>(real ? &PyFloat_Type : &PyLong_Type);
+  if (type == own && nargs <= 1 && PyTuple_GET_SIZE(names) == 0)
+    return Ref::steal(nargs ? PyTuple_Pack(1, subject) : PyTuple_New(0));
+  const Ref any = Ref::steal(real ? PyFloat_FromDouble(2) : PyLong_FromLong(2));
+  const int matches = any ? PyObject_IsInstance(any.get(), type) : -1;
+  if (matches <= 0) return matches < 0 ? Ref() : Ref::borrow(Py_None);
+  const Ref number = capture_.concrete(subject);
+  return number ? Semantics::match_class(number.get(), type, nargs, names) : Ref();
+}
+
 Ref CaptureSemantics::match_class(PyObject* subject, PyObject* type, int nargs, PyObject* names) {
+  if (PyType_Check(type) && torch_layer::is_sym_scalar(subject)) return match_number(subject, type, nargs, names);
   if (!capture_.is_outside(subject) || container_kind(subject) != Kind::None)
     return Semantics::match_class(subject, type, nargs, names);
   const int matches = PyObject_IsInstance(subject, type);

@@ -73,6 +73,7 @@ class CaptureSemantics final : public eval::Semantics {
   bool touch_local(cpython::Frame& frame, int unit);
   bool admit_local(cpython::Frame& frame, int slot);
   void note(cpython::Frame& frame, int unit);
+  Ref match_number(PyObject* subject, PyObject* type, int nargs, PyObject* names);
 
   Capture& capture_;
   _PyInterpreterFrame* root_;

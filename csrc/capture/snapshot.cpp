@@ -7,15 +7,24 @@
 namespace graphlift::capture {
 namespace {
 
+// Of one that no one reads any more: an object from outside may act when it dies, a fresh one is not made at all.
+int dead_local(SnapshotBuilder& builder, PyObject* value) {
+  Outside* outside = builder.capture.objects.find(value);
+  const bool dies = outside && outside->origin != guards::kNoOrigin && !outside->shadow;
+  return dies ? builder.node_of(value) : Recipe::kEmpty;
+}
+
 void add_locals(SnapshotBuilder& builder, const ExitState& exit) {
   GL_CHECK(exit.live.empty() || exit.live.size() == exit.locals.size(), "liveness is by slot");
   GL_CHECK(exit.untouched.empty() || exit.untouched.size() == exit.locals.size(), "untouched is by slot");
   for (size_t i = 0; i < exit.locals.size(); ++i) {
-    const bool live = exit.locals[i] && (exit.live.empty() || exit.live[i]);
-    const bool kept = live && !exit.untouched.empty() && exit.untouched[i];
-    builder.result.recipe.locals.push_back(kept   ? Recipe::kKeep
-                                           : live ? builder.node_of(exit.locals[i])
-                                                  : Recipe::kEmpty);
+    PyObject* value = exit.locals[i];
+    int node = Recipe::kEmpty;
+    if (value && !exit.untouched.empty() && exit.untouched[i])
+      node = Recipe::kKeep;
+    else if (value)
+      node = exit.live.empty() || exit.live[i] ? builder.node_of(value) : dead_local(builder, value);
+    builder.result.recipe.locals.push_back(node);
   }
 }
 

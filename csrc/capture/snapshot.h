@@ -16,7 +16,7 @@ struct ExitState {
   std::vector<PyObject*> stack;   // null: CPython's NULL
   PyObject* result = nullptr;     // null: the exit is no return
   std::vector<bool> live;         // by slot; a dead slot is cleared. Empty: all are live
-  std::vector<bool> untouched;    // by slot: it still holds the real outside object. Empty: none is
+  std::vector<bool> untouched;    // by slot: it holds what it held before the region. Empty: none does
 };
 
 struct SnapshotResult {

@@ -2,6 +2,9 @@
 // decoding.
 #include "cpython/liveness.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "cpython/decode.h"
 
 namespace graphlift::cpython {
@@ -87,10 +90,24 @@ class Solver {
 
 }  // namespace
 
+namespace {
+
+template <size_t N>
+bool is_one_of(PyObject* name, const char* const (&names)[N]) {
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; });
+}
+
+}  // namespace
+
 bool looks_at_locals(PyCodeObject* code) {
+  static constexpr const char* kFrames[] = {"_getframe", "currentframe", "f_locals"};
+  static constexpr const char* kFunctions[] = {"locals", "vars", "dir", "eval", "exec"};
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(code->co_names); ++i)
-    for (const char* name : {"locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "f_locals"})
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_names, i), name) == 0) return true;
+    if (is_one_of(PyTuple_GET_ITEM(code->co_names, i), kFrames)) return true;
+  for (const MicroOp& micro : decode(code).micros)
+    if (micro.micro == Micro::LoadGlobal && is_one_of(PyTuple_GET_ITEM(code->co_names, micro.arg), kFunctions))
+      return true;
   return false;
 }
 

@@ -101,7 +101,7 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   PyObject* function = frame.function();
   // Inside of a transform of torch.func that runs for real, tensors are none that a region can take.
   const bool wrapped = torch_layer::in_transform() && !owner_.config.fullgraph;
-  if ((function && is_disabled(function)) || is_import_machinery(code) || wrapped) {
+  if ((function && is_disabled(function)) || is_left_alone(code) || wrapped) {
     *handled = true;
     cpython::HookScope nobody(nullptr);
     return cpython::leave_to_default(frame, false);

@@ -79,8 +79,8 @@ class Runner final : public cpython::FrameHandler {
 
 // Code that is never captured as a root of its own: torch's and the standard library's machinery.
 bool is_skipped(PyCodeObject* code);
-// The import system: what a module runs when it is imported is no part of the program that imports it.
-bool is_import_machinery(PyCodeObject* code);
+// The import system and torch's own tracing: neither they nor what they call is any part of the program.
+bool is_left_alone(PyCodeObject* code);
 bool is_disabled(PyObject* function);
 PyObject* wrapped_function(PyObject* callable);  // of a compiled callable, borrowed; null for others
 

@@ -34,10 +34,13 @@ constexpr std::string_view kTorchCode[] = {"nn/modules/", "nn/functional.py", "n
 constexpr std::string_view kTorchMachinery[] = {"nn/modules/module.py", "nn/modules/_functions.py",
                                                 "optim/lr_scheduler.py"};
 
-bool is_machinery(std::string_view file) {
+const Folders& folders() {
   static constinit Once<Folders> once;
-  const auto& [torch, ours, library] =
-      once.get([] { return Folders{folder_of("torch"), folder_of("graphlift"), folder_of("contextlib")}; });
+  return once.get([] { return Folders{folder_of("torch"), folder_of("graphlift"), folder_of("contextlib")}; });
+}
+
+bool is_machinery(std::string_view file) {
+  const auto& [torch, ours, library] = folders();
   if (file.empty() || file[0] == '<') return starts_with(file, "<frozen");
   if (starts_with(file, ours)) return true;
   if (starts_with(file, torch)) {
@@ -52,7 +55,16 @@ bool is_machinery(std::string_view file) {
   return file.find("/site-packages/") == file.npos && file.find("/dist-packages/") == file.npos;
 }
 
-bool is_import_file(std::string_view file) { return starts_with(file, "<frozen importlib"); }
+// Importing, and torch's own tracing of programs: nothing in them is the program's to be captured, what they call
+// neither.
+bool is_left_alone(std::string_view file) {
+  if (starts_with(file, "<frozen importlib")) return true;
+  const std::string& torch = folders().torch;
+  if (!starts_with(file, torch)) return false;
+  for (std::string_view part : {"_dynamo/", "_inductor/", "fx/"})
+    if (starts_with(file.substr(torch.size()), part)) return true;
+  return false;
+}
 
 // What is true of a file, asked once: by the filename object, which is kept.
 template <bool (*decide)(std::string_view)>
@@ -70,7 +82,7 @@ bool of_file(PyCodeObject* code) {
 
 bool is_skipped(PyCodeObject* code) { return of_file<is_machinery>(code); }
 
-bool is_import_machinery(PyCodeObject* code) { return of_file<is_import_file>(code); }
+bool is_left_alone(PyCodeObject* code) { return of_file<is_left_alone>(code); }
 
 bool is_disabled(PyObject* function) {
   PyObject* dict = PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_dict : nullptr;

@@ -49,13 +49,24 @@ BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved,
   const auto& inputs = graph_->inputs();
   GL_CHECK(inputs.size() >= saved, "a backward graph with fewer inputs than saved values");
   for (size_t i = saved; i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
-  complete_ = backend_->compile(*graph_, constants_, how_);
+  complete_ = {backend_->compile(*graph_, constants_, how_), read_by(*graph_)};
 }
 
-const backend::CompiledGraph& BackwardProgram::variant(const Variant& wanted) const {
+std::vector<bool> BackwardProgram::read_by(const ir::Graph& graph) const {
+  std::vector<bool> reads(saved_, false);
+  auto note = [&](const ir::ValueRef& value) {
+    for (size_t i = 0; i < saved_; ++i) reads[i] = reads[i] || value.node == graph.inputs()[i];
+  };
+  for (const ir::Node& node : graph.nodes())
+    for (const ir::Arg& arg : node.args) ir::for_each_value(arg, note);
+  for (const ir::Arg& output : graph.outputs()) ir::for_each_value(output, note);
+  return reads;
+}
+
+const BackwardProgram::Compiled& BackwardProgram::variant(const Variant& wanted) const {
   {
     std::lock_guard lock(mutex_);
-    if (auto found = variants_.find(wanted); found != variants_.end() && found->second) return *found->second;
+    if (auto found = variants_.find(wanted); found != variants_.end()) return found->second;
   }
   // Without the lock: a backend that lets go of the GIL while it compiles waits for it afterwards, and whoever has it
   // then may want the lock. Two threads may both compile; the first to be done is kept.
@@ -63,11 +74,21 @@ const backend::CompiledGraph& BackwardProgram::variant(const Variant& wanted) co
   std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, wanted.defined);
   passes::run_passes(graph.get(), passes_);
   const auto backend = wanted.by_dispatcher ? backend::find_backend("reference") : backend_;
-  auto made = backend->compile(*graph, constants_, how_);
+  Compiled made{backend->compile(*graph, constants_, how_), read_by(*graph)};
   std::lock_guard lock(mutex_);
-  auto& compiled = variants_[wanted];
-  if (!compiled) compiled = std::move(made);
-  return *compiled;
+  return variants_.try_emplace(wanted, std::move(made)).first->second;
+}
+
+const BackwardProgram::Compiled& BackwardProgram::compiled_for(const std::vector<at::Tensor>& tangents) const {
+  bool complete = true;
+  Variant wanted;
+  for (const at::Tensor& tangent : tangents) {
+    complete &= tangent.defined();
+    wanted.by_dispatcher |= tangent.defined() && has_no_memory(tangent);
+  }
+  if (complete && !wanted.by_dispatcher) return complete_;
+  for (const at::Tensor& tangent : tangents) wanted.defined.push_back(tangent.defined());
+  return variant(wanted);
 }
 
 // The graph was recorded for a dense tangent with the output's own strides.
@@ -87,25 +108,14 @@ at::Tensor BackwardProgram::as_recorded(at::Tensor tangent, size_t index, std::s
   return at::empty_strided(tangent.sizes(), strides, tangent.options()).copy_(tangent);
 }
 
-std::vector<at::Tensor> BackwardProgram::run(c10::SmallVectorImpl<at::Tensor>& inputs,
+std::vector<at::Tensor> BackwardProgram::run(const Compiled& compiled, c10::SmallVectorImpl<at::Tensor>& inputs,
                                              std::vector<at::Tensor>&& tangents,
                                              std::span<const int64_t> symbols) const {
   BelowAutograd guard;
-  bool complete = true;
-  Variant wanted;
-  for (const at::Tensor& tangent : tangents) {
-    complete &= tangent.defined();
-    wanted.by_dispatcher |= tangent.defined() && has_no_memory(tangent);
-  }
-  const backend::CompiledGraph* program = complete_.get();
-  if (!complete || wanted.by_dispatcher) {
-    for (const at::Tensor& tangent : tangents) wanted.defined.push_back(tangent.defined());
-    program = &variant(wanted);
-  }
   for (size_t i = 0; i < tangents.size(); ++i)
     inputs.push_back(tangents[i].defined() ? as_recorded(std::move(tangents[i]), i, symbols) : at::Tensor());
   std::vector<at::Tensor> gradients(this->gradients());
-  program->run(inputs.data(), symbols.data(), gradients.data());
+  compiled.program->run(inputs.data(), symbols.data(), gradients.data());
   return gradients;
 }
 
@@ -131,12 +141,14 @@ torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&
       if (tangent.defined() && tangent.requires_grad()) edges.push_back(torch::autograd::impl::gradient_edge(tangent));
   }
   c10::SmallVector<at::Tensor, 16> inputs;
-  for (auto& saved : saved_) {
-    inputs.push_back(saved.unpack(getptr()));
-    if (releasing_) saved.reset_data();
+  // As in eager, a value that was written over since is no error where no gradient needs it.
+  const BackwardProgram::Compiled& compiled = program_->compiled_for(tangents);
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    inputs.push_back(compiled.reads[i] ? saved_[i].unpack(getptr()) : at::Tensor());
+    if (releasing_) saved_[i].reset_data();
   }
   if (releasing_ && !saved_.empty()) released_ = true;
-  auto gradients = program_->run(inputs, std::move(tangents), {symbols_.data(), symbols_.size()});
+  auto gradients = program_->run(compiled, inputs, std::move(tangents), {symbols_.data(), symbols_.size()});
   if (create_graph) forbid_double_backward(&gradients, std::move(edges));
   return gradients;
 }

@@ -43,18 +43,27 @@ class BackwardProgram {
   size_t gradients() const { return graph_->outputs().size(); }
   const ir::Graph& graph() const { return *graph_; }
 
-  // `inputs`: saved values (moved from); `tangents` may be undefined. Undefined where eager has no gradient.
-  std::vector<at::Tensor> run(c10::SmallVectorImpl<at::Tensor>& inputs, std::vector<at::Tensor>&& tangents,
-                              std::span<const int64_t> symbols) const;
+  // The graph as it is compiled for some tangents.
+  struct Compiled {
+    std::unique_ptr<backend::CompiledGraph> program;
+    std::vector<bool> reads;  // by saved value
+  };
+  // For tangents of which some may be undefined.
+  const Compiled& compiled_for(const std::vector<at::Tensor>& tangents) const;
+  // `inputs`: saved values (moved from), undefined where `compiled` does not read them. Undefined where eager has no
+  // gradient.
+  std::vector<at::Tensor> run(const Compiled& compiled, c10::SmallVectorImpl<at::Tensor>& inputs,
+                              std::vector<at::Tensor>&& tangents, std::span<const int64_t> symbols) const;
 
  private:
-  // Of a backend: some tangents are undefined, or only torch's dispatcher can compute on them.
+  // Some tangents are undefined, or only torch's dispatcher can compute on them.
   struct Variant {
     std::vector<bool> defined;
     bool by_dispatcher = false;
     auto operator<=>(const Variant&) const = default;
   };
-  const backend::CompiledGraph& variant(const Variant& wanted) const;
+  const Compiled& variant(const Variant& wanted) const;
+  std::vector<bool> read_by(const ir::Graph& graph) const;
   at::Tensor as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const;
 
   std::unique_ptr<ir::Graph> graph_;
@@ -64,9 +73,9 @@ class BackwardProgram {
   const backend::Options how_;
   const passes::PassOptions passes_;
   std::vector<ir::TensorType> tangents_;
-  std::unique_ptr<backend::CompiledGraph> complete_;  // all tangents defined
-  mutable std::mutex mutex_;                          // guards variants_
-  mutable std::map<Variant, std::unique_ptr<backend::CompiledGraph>> variants_;
+  Compiled complete_;                             // all tangents defined
+  mutable std::mutex mutex_;                      // guards variants_
+  mutable std::map<Variant, Compiled> variants_;  // addresses are stable
 };
 
 // torch holds nodes by std::shared_ptr up to 2.12 and by an intrusive pointer since.

@@ -186,3 +186,24 @@ def test_writing_into_what_backward_needs_is_eagers_error():
         result.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         result.sum().backward()
+
+
+def test_what_no_gradient_needs_may_be_written_over():
+    def program(a, b):
+        return a * 2, a * b, (a * 3).sin()
+
+    results = []
+    for f in (program, graphlift.compile(program)):
+        for used in ((0,), (2,), (0, 2)):
+            a, b = torch.ones(3, requires_grad=True), torch.ones(3)
+            y = f(a, b)
+            b.add_(1)
+            sum(y[i].sum() for i in used).backward()
+            results.append(a.grad)
+        a, b = torch.ones(3, requires_grad=True), torch.ones(3)
+        y = f(a, b)
+        b.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y[1].sum().backward()
+    torch.testing.assert_close(results[:3], results[3:])
+    assert graphlift.graph_count() == 1

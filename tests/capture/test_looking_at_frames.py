@@ -122,3 +122,17 @@ def test_dispatch_modes_see_each_operator():
             compiled(x)
         assert len(seen) == 2
     assert graphlift.graph_count() == 1
+
+
+def test_numbers_that_vary_are_matched():
+    def program(x, n, s):
+        match [x, n, s]:
+            case [found, str(), _]:
+                return found
+            case [found, int(count), float(scale)] if count > 0:
+                return found * count * scale, "int"
+            case [found, bool() | complex(), _]:
+                return found, "other"
+        return x, "nothing"
+
+    check(program, lambda k: (torch.ones(2), 3 + k, 0.5 + k), calls=4, graphs=2, breaks=0)

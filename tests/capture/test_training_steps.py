@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import warnings
 
 import pytest
 import torch
@@ -498,31 +497,3 @@ def test_a_copied_model_has_its_own_region():
     same([p.grad * 2 for p in other.parameters()], [p.grad for p in model.parameters()])
     counts = graphlift.counters()
     assert (counts["graphs"], counts["graph_breaks"]) == (2, 0), counts
-
-
-@pytest.mark.parametrize("name", ["RAdam", "ASGD", "NAdam", "Adamax", "Adadelta", "Rprop", "Adafactor"])
-@pytest.mark.parametrize("foreach", [False, True])
-def test_steps_of_optimizers_that_read_numbers(name, foreach):
-    """What reads a step counter breaks in the middle of the optimizer: the state must be eager's all the same."""
-
-    def run(wrap):
-        torch.manual_seed(0)
-        net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1))
-        optimizer = getattr(torch.optim, name)(net.parameters(), lr=0.01, foreach=foreach)
-
-        def step(x):
-            optimizer.zero_grad()
-            loss = net(x).pow(2).mean()
-            loss.backward()
-            optimizer.step()
-            return loss.detach()
-
-        step = wrap(step)
-        losses = [step(torch.linspace(-1, 1, 20).reshape(5, 4) * (k + 1)) for k in range(8)]
-        state = [value for row in optimizer.state_dict()["state"].values() for value in row.values()]
-        return losses, [p.detach() for p in net.parameters()], state
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", graphlift.GraphliftWarning)
-        torch.testing.assert_close(run(graphlift.compile), run(lambda f: f))
-    assert graphlift.counters()["internal_errors"] == 0 and graphlift.graph_count() >= 1

@@ -1,5 +1,9 @@
 """Generators and objects that do something when they die: it happens once per call, never for a given-up attempt."""
 
+import os
+import tempfile
+import weakref
+
 import pytest
 import torch
 
@@ -132,3 +136,45 @@ def test_once_per_call(program, breaks):
         accounts.append(account)
     assert accounts[0] == accounts[1]
     assert graphlift.counters()["graph_breaks"] == breaks, graphlift.counters()
+
+
+def test_local_variables_live_as_long_as_their_frame():
+    def program(x):
+        folder = tempfile.TemporaryDirectory()
+        path = folder.name
+        y = x * 2 + 1
+        graphlift.graph_break()
+        return y + 1, os.path.exists(path)
+
+    compiled = graphlift.compile(program)
+    for _ in range(3):
+        y, there = compiled(torch.ones(1))
+        assert y.item() == 4 and there
+    assert graphlift.graph_count() >= 2
+
+
+def test_a_tensor_that_no_one_reads_any_more_lives_on():
+    def program(x):
+        y = x * 2
+        alive = weakref.ref(y)
+        z = y + 1
+        graphlift.graph_break()
+        return z * 2, alive() is not None
+
+    compiled = graphlift.compile(program)
+    for _ in range(3):
+        assert compiled(torch.ones(1))[1]
+
+
+def test_many_generators_that_die_at_once():
+    def program(x):
+        total = x
+        for k in range(40):
+            total = total + next(waiting(x * k)) + sum(u for u, _ in zip(harmless(x), range(2), strict=False))
+        return total * len([0 for _ in range(3)])
+
+    SEEN.clear()
+    compiled = graphlift.compile(program)
+    for k in range(3):
+        torch.testing.assert_close(compiled(torch.ones(2) * k), program(torch.ones(2) * k))
+    assert len(SEEN) == 40 * 6

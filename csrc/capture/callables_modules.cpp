@@ -168,7 +168,6 @@ const Family& module_callables() {
         {"_abc._abc_init", kShallow, nullptr},
         {"_abc.get_cache_token", 0, nullptr},
         {"_contextvars.ContextVar.get", 0, rule_context_get},
-        {"sys.exc_info", 0, nullptr},
         {"sys.intern", 0, nullptr},
         {"sys.is_finalizing", 0, nullptr},
         {"sys._getframe", 0, nullptr},

@@ -1,7 +1,8 @@
-// Owns: callables that read a number of the process's state: run while capturing, and the number guarded.
+// Owns: callables that read a number of the process's state, or what is handled: run while capturing, and guarded.
 // Must not: hold torch's ambient state (torch/ambient_check.h).
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "cpython/exception.h"
 
 namespace graphlift::capture {
 
@@ -35,10 +36,35 @@ Ref rule_state(Capture& capture, const CallArgs& call) {
   return Ref::steal(PyObject_CallNoArgs(call.callable));
 }
 
+// No `except` clause around the call is being left for.
+class NothingIsHandled final : public guards::LeafCheck {
+ public:
+  bool check(PyObject*, int64_t*) const override { return !is_some(); }
+  std::string text(const std::string&) const override { return "sys.exc_info() tells of no exception"; }
+  std::string explain(PyObject*) const override { return "the call is made while an exception is handled"; }
+  static bool is_some() {
+    const Ref now = Ref::steal(PyErr_GetHandledException());
+    return now && now.get() != Py_None;
+  }
+};
+
+// An exception from outside is another one in each call.
+Ref rule_exc_info(Capture& capture, const CallArgs& call) {
+  PyObject* now = cpython::handled_exception();
+  const bool outside = now != Py_None && (now == capture.handled_before || capture.is_outside(now));
+  if (outside || (now == Py_None && NothingIsHandled::is_some()))
+    return break_here(capture, "unknown_callable", "sys.exc_info() where an exception from outside is handled");
+  if (now == Py_None && capture.handled_before == Py_None)
+    capture.guards.add_global(std::make_unique<NothingIsHandled>());
+  return run_prepared(capture, call, kPure);
+}
+
 }  // namespace
 
 const Family& process_state_callables() {
   static const Family rows = {
+      {"sys.exc_info", 0, rule_exc_info},
+      {"sys.exception", 0, rule_exc_info},
       {"sys.getrecursionlimit", 0, rule_state<recursion_limit>},
       {"_thread.get_ident", 0, rule_state<this_thread>},
       {"torch._C.get_num_threads", 0, rule_state<torch_layer::thread_count>},

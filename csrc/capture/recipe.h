@@ -88,7 +88,8 @@ struct Recipe {
   // The frame at the exit: node per local slot (kKeep: unchanged outside object; kEmpty: unbound) and per stack slot
   // (kEmpty: CPython's NULL).
   std::vector<int> locals, stack;
-  int result = -1;  // Return: node of the returned value
+  int result = -1;      // Return: node of the returned value
+  int handled = kKeep;  // the exception that is being handled (sys.exc_info); kEmpty: none
   static constexpr int kKeep = -2;
   static constexpr int kEmpty = -1;
 

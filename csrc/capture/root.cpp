@@ -156,6 +156,12 @@ class HandledException {
   Ref before_;
 };
 
+// Null: none.
+Ref handled_exception() {
+  Ref now = Ref::steal(PyErr_GetHandledException());
+  return now.get() == Py_None ? Ref() : now;
+}
+
 // Finalizers of unrelated objects must not run inside a recording.
 class NoCollector {
  public:
@@ -213,6 +219,7 @@ class Attempt {
   Capture capture_;
   bool finished_ = false;  // finish() ends the recording
   const FrameContent* content_ = nullptr;
+  const Ref handled_before_ = handled_exception();
 };
 
 bool Attempt::admit_stack() {
@@ -303,6 +310,9 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
     if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), outcome.unit);
     for (size_t i = 0; i < touched.size(); ++i) exit.untouched.push_back(!touched[i] || is_as_before(i));
   }
+  const Ref handled = handled_exception();
+  exit.handled = handled.get();
+  exit.handles_other = handled.get() != handled_before_.get();
   SnapshotResult result = snapshot(capture_, exit);
   if (!result.unrebuildable.empty()) {
     *reason = make_break("unrebuildable", result.unrebuildable);

@@ -35,6 +35,7 @@ SnapshotResult snapshot(Capture& capture, const ExitState& exit) {
   SnapshotBuilder builder(capture, &result);
   if (exit.result) result.recipe.result = builder.node_of(exit.result);
   add_locals(builder, exit);
+  if (exit.handles_other) result.recipe.handled = exit.handled ? builder.node_of(exit.handled) : Recipe::kEmpty;
   for (PyObject* value : exit.stack) result.recipe.stack.push_back(value ? builder.node_of(value) : Recipe::kEmpty);
   if (!builder.failed() && add_effects(builder) && builder.finish()) guard_distinct(capture);
   return result;

@@ -17,6 +17,8 @@ struct ExitState {
   PyObject* result = nullptr;     // null: the exit is no return
   std::vector<bool> live;         // by slot; a dead slot is cleared. Empty: all are live
   std::vector<bool> untouched;    // by slot: it holds what it held before the region. Empty: none does
+  PyObject* handled = nullptr;    // the exception that is being handled; null: none
+  bool handles_other = false;     // another one than when the region began
 };
 
 struct SnapshotResult {

@@ -9,8 +9,8 @@ namespace graphlift::cpython {
 namespace {
 
 _PyInterpreterFrame* frame_of(PyObject* generator) {
-  auto* object = reinterpret_cast<PyGenObject*>(generator);
-  return reinterpret_cast<_PyInterpreterFrame*>(object->gi_iframe);
+  auto* bytes = reinterpret_cast<char*>(generator) + offsetof(PyGenObject, gi_iframe);
+  return reinterpret_cast<_PyInterpreterFrame*>(bytes);
 }
 
 #if PY_VERSION_HEX >= 0x030d0000

@@ -24,6 +24,19 @@ guards::Roots roots_of(cpython::Frame frame) {
   return {frame.locals(), frame.stack(), frame.globals(), frame.builtins(), frame.function()};
 }
 
+void set_handled(const capture::Recipe& recipe, const Exit& exit) {
+  if (recipe.handled == capture::Recipe::kKeep) return;
+  const bool none = recipe.handled == capture::Recipe::kEmpty;
+  PyErr_SetHandledException(none ? nullptr : exit.made[static_cast<size_t>(recipe.handled)].get());
+}
+
+// `except ... as error` unbinds its variable, or exception and frame would keep each other. In a region that returns no
+// one did so on the frame itself.
+void drop_exceptions(cpython::Frame frame) {
+  for (int i = 0; i < frame.local_count(); ++i)
+    if (PyObject*& slot = frame.locals()[i]; slot && PyExceptionInstance_Check(slot)) Py_CLEAR(slot);
+}
+
 // What the frame holds at the region's exit.
 void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
   const capture::Recipe& recipe = region.recipe;
@@ -216,7 +229,9 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
         return give_up_on_error(frame, entry, unit, error.what());
       }
       found.release();
+      set_handled(region->recipe, exit);
       if (region->returns) {
+        drop_exceptions(frame);
         return cpython::leave_by_return(frame, exit.result.release(), region->exit_unit);
       }
       write_back(frame, *region, exit);

@@ -61,7 +61,7 @@ bool is_left_alone(std::string_view file) {
   if (starts_with(file, "<frozen importlib")) return true;
   const std::string& torch = folders().torch;
   if (!starts_with(file, torch)) return false;
-  for (std::string_view part : {"_dynamo/", "_inductor/", "fx/"})
+  for (std::string_view part : {"_dynamo/", "_inductor/", "fx/_symbolic_trace.py", "fx/experimental/"})
     if (starts_with(file.substr(torch.size()), part)) return true;
   return false;
 }

@@ -1,7 +1,9 @@
 """Python errors that only the run of a graph meets: raised, or handled, where the program would."""
 
+import gc
 import sys
 import traceback
+import weakref
 
 import numpy
 import pytest
@@ -118,3 +120,68 @@ def test_members_in_c_are_read_for_real():
     compiled = graphlift.compile(program)
     for name in ("float32", "int32", "float32"):
         assert compiled(torch.zeros(1), numpy.dtype(name)).item() == (1 if name == "float32" else 2)
+
+
+def broken_in_a_handler(x):
+    y = x * 2
+    try:
+        raise KeyError(1)
+    except KeyError:
+        graphlift.graph_break()
+        inside = sys.exc_info()[0]
+        y = y + 1
+    return y, inside, sys.exc_info()[0]
+
+
+def raised_again(x):
+    y = x * 2
+    try:
+        try:
+            raise KeyError(1)
+        except KeyError:
+            graphlift.graph_break()
+            y = y + 1
+            raise
+    except KeyError as error:
+        return y * 2, error.args, sys.exc_info()[0]
+
+
+def raised_for_real(x):
+    try:
+        [][1]
+    except IndexError:
+        graphlift.graph_break()
+        y = x + 1
+    return y, sys.exc_info()[0], None
+
+
+@pytest.mark.parametrize("program", [broken_in_a_handler, raised_again, raised_for_real], ids=lambda f: f.__name__)
+def test_the_handled_exception_is_eagers(program):
+    compiled = graphlift.compile(program)
+    for k in range(3):
+        got, want = compiled(torch.ones(1) * k), program(torch.ones(1) * k)
+        assert got[0].item() == want[0].item() and got[1:] == want[1:]
+        assert sys.exc_info() == (None, None, None)
+    assert graphlift.graph_count() >= 1
+
+
+def test_an_exception_and_its_frame_do_not_keep_each_other():
+    class Held:
+        pass
+
+    def program(x, held):
+        alive = weakref.ref(held)
+        try:
+            [][1]
+        except IndexError as error:
+            graphlift.graph_break()
+            y = x + len(error.args)
+        return y, alive
+
+    compiled = graphlift.compile(program)
+    gc.disable()
+    try:
+        for _ in range(3):
+            assert compiled(torch.ones(1), Held())[1]() is None
+    finally:
+        gc.enable()

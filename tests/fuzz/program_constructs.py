@@ -47,8 +47,7 @@ class Constructs:
         self.block(depth, self.pick([0, 1]))
         uses = ["next({0})", "{0}.send({1})", "{0}.throw(KeyError('in'))", "[*zip({0}, range(2))][-1][0]"]
         self.bind(depth, self.pick(uses).format(name, self.tensor()))
-        if self.pick([True, False]):
-            self.say(depth, f"{name}.close()")
+        self.say(depth, f"{name}.close()")  # one that is left alive in a cycle dies when the collector comes by
 
     def own_context(self, depth):
         name = self.name("m")

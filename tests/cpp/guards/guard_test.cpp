@@ -252,9 +252,21 @@ TEST(Guards, WrongOperandsAreInternalErrors) {
   EXPECT_ANY_THROW(tree_of(GuardKind::Equals, scene.at("A")));
   EXPECT_ANY_THROW(tree_of(GuardKind::TypeIs, Py_None));
   EXPECT_ANY_THROW(tree_of(GuardKind::HasKey, scene.eval("[1]").get()));
-  EXPECT_ANY_THROW(tree_of(GuardKind::SetIs, scene.eval("frozenset([A])").get()));
+  EXPECT_ANY_THROW(tree_of(GuardKind::SetIs, scene.eval("['a']").get()));
   EXPECT_ANY_THROW(tree_of(GuardKind::KeysAre, scene.eval("['a']").get()));
   EXPECT_FALSE(PyErr_Occurred());
+}
+
+TEST(Guards, ClassesAndFunctionsInASetAreToldByIdentity) {
+  Scene scene(
+      "class A: pass\nclass B: pass\ndef f(): pass\ns = {A, f, 1}; t = {1, f, A}; u = {B, f, 1}; v = {A, f, 1, 2}");
+  GuardSet guards;
+  guards.add(guards.origins().root(OriginKind::Local), GuardKind::SetIs, scene.eval("frozenset(s)").get());
+  Checked tree(std::move(guards));
+  EXPECT_TRUE(tree.holds(scene.roots({"s"})));
+  EXPECT_TRUE(tree.holds(scene.roots({"t"})));
+  EXPECT_FALSE(tree.holds(scene.roots({"u"})));
+  EXPECT_FALSE(tree.holds(scene.roots({"v"})));
 }
 
 TEST(Guards, ConstantsAreComparedExactly) {

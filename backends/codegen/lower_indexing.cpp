@@ -72,7 +72,10 @@ std::optional<ViewDim> range_within(const Value value, const Sym& size) {
 class Gatherer {
  public:
   Gatherer(LowerCall& call, size_t source, Words words)
-      : call_(call), source_(call.tensor(source)), words_(words), picks_(source_.sizes().size(), -1),
+      : call_(call),
+        source_(call.tensor(source)),
+        words_(words),
+        picks_(source_.sizes().size(), -1),
         dims_(source_.sizes().size()) {}
 
   // Dim `dim` of the source is read at dim `from` of the result.
@@ -101,7 +104,8 @@ class Gatherer {
   }
 
   bool give() {
-    if (indices_.empty()) return call_.give({&call_.graph, call_.graph.view(source_.value(), call_.out().sizes, dims_)});
+    if (indices_.empty())
+      return call_.give({&call_.graph, call_.graph.view(source_.value(), call_.out().sizes, dims_)});
     const Value made = call_.graph.gather(indices_, source_.value(), call_.out().sizes, picks_, dims_);
     made->checks = checks_;
     return call_.give({&call_.graph, made});
@@ -173,7 +177,8 @@ bool index(LowerCall& call) {
   Gatherer gatherer(call, 0, Words::Index);
   int whole = 0;
   for (int i = 0; i < rank; ++i) {
-    const ir::ValueRef* tensor = static_cast<size_t>(i) < list->size() ? (*list)[static_cast<size_t>(i)].value() : nullptr;
+    const ir::ValueRef* tensor =
+        static_cast<size_t>(i) < list->size() ? (*list)[static_cast<size_t>(i)].value() : nullptr;
     if (tensor)
       gatherer.pick(i, *tensor, result_rank - before - replaced);
     else
@@ -183,10 +188,8 @@ bool index(LowerCall& call) {
 }
 
 constexpr LowerRow kRows[] = {
-    GL_LOWER("embedding", "default", embedding),
-    GL_LOWER("index_select", "default", index_select),
-    GL_LOWER("gather", "default", gather),
-    GL_LOWER("index", "Tensor", index),
+    GL_LOWER("embedding", "default", embedding), GL_LOWER("index_select", "default", index_select),
+    GL_LOWER("gather", "default", gather),       GL_LOWER("index", "Tensor", index),
     GL_LOWER("_unsafe_index", "Tensor", index),
 };
 

@@ -58,7 +58,7 @@ struct LowerCall {
   const ir::Node& node;
   TensorGraph& graph;
   const std::function<Value(const ir::ValueRef&)>& read;
-  bool gathers = false;  // whether kernels may read at places from data
+  bool gathers = false;             // whether kernels may read at places from data
   std::vector<Value> results = {};  // one per output of the node; null where nothing is
 
   bool none(size_t i) const { return node.args[i].is_none(); }

@@ -195,7 +195,7 @@ std::string print_sizes(const Dims& sizes) {
 }
 
 std::string print_operation(const TensorNode& node) {
-  static constexpr std::string_view kNames[] = {"buffer", "number",  "iota",  "map", "reduce",
+  static constexpr std::string_view kNames[] = {"buffer", "number",  "iota",  "map",  "reduce",
                                                 "view",   "reshape", "alias", "join", "gather"};
   switch (node.kind) {
     case Kind::Map:

@@ -68,8 +68,7 @@ struct RecipeNode {
   EFFECT(SetCell, "cell, value (-1: empty it)")                                                     \
   EFFECT(SetGrad, "tensor, its gradient or None")                                                   \
   EFFECT(CallAmbient, "callable, args...: a setter of torch's ambient state (grad mode, autocast)") \
-  EFFECT(Call, "callable, args...: a deferred call of a known C callable (print of text)")          \
-  EFFECT(SetHandled, "what sys.exc_info() tells of from here on: an exception, or None")
+  EFFECT(Call, "callable, args...: a deferred call of a known C callable (print of text)")
 
 enum class EffectKind : uint8_t {
 #define EFFECT(kind, text) kind,

@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "capture/recipe_parts.h"
-#include "cpython/exception.h"
 #include "cpython/set_table.h"
 
 namespace graphlift::capture {
@@ -59,11 +58,6 @@ bool run_Call(Operands of) {
 }
 
 bool run_CallAmbient(Operands of) { return run_Call(of); }
-
-bool run_SetHandled(Operands of) {
-  cpython::set_handled_exception(Py_NewRef(of[0]));
-  return true;
-}
 
 using Runner = bool (*)(Operands);
 constexpr Runner kRunners[] = {

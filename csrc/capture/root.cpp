@@ -378,7 +378,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
   FrameContent content(request_.frame);
   content_ = &content;
   HandledException handled;
-  capture_.handled_before = cpython::handled_exception();
+  capture_.handled_before = handled_before_ ? handled_before_.get() : Py_None;
   cpython::Frame frame = request_.frame;
   capture_.limits = request_.limits;
   capture_.wrapped_function = request_.wrapped_function;

@@ -9,7 +9,6 @@
 #include "capture/recipe_parts.h"
 #include "capture/set_order.h"
 #include "capture/snapshot_builder.h"
-#include "cpython/exception.h"
 #include "cpython/raw_dict.h"
 #include "cpython/set_table.h"
 
@@ -221,21 +220,13 @@ bool is_pinned(const guards::OriginTable& origins, OriginId origin, const std::u
   return false;
 }
 
-// The region ends in another `except` clause than it began in, or behind all.
-bool handled_effect(Builder& builder) {
-  PyObject* now = cpython::handled_exception();
-  if (now == builder.capture.handled_before) return true;
-  std::vector<int> operands;
-  return builder.nodes_of(std::span(&now, 1), &operands) && emit(builder, EffectKind::SetHandled, std::move(operands));
-}
-
 }  // namespace
 
 bool add_effects(SnapshotBuilder& builder) {
   for (const Outside* outside : mutated_in_order(builder.capture))
     if (!effects_of(builder, *outside)) return builder.fail(outside->object.get()) >= 0;
   return gradient_effects(builder) && call_effects(builder, EffectKind::Call, builder.capture.deferred_calls) &&
-         call_effects(builder, EffectKind::CallAmbient, builder.capture.ambient_calls) && handled_effect(builder);
+         call_effects(builder, EffectKind::CallAmbient, builder.capture.ambient_calls);
 }
 
 void guard_distinct(Capture& capture) {

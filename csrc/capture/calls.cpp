@@ -74,11 +74,11 @@ bool is_disabled(PyObject* function) {
 
 Ref call_function(Capture& capture, PyObject* function, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
   if (const CallableRow* row = find_callable(function)) return row->rule(capture, {function, args, nargs, kwnames});
-  if (is_disabled(function)) return break_here(capture, "disabled", describe(function));
   if (hides_from_dynamo(function)) {
     Ref hidden = hidden_from_dynamo(capture, function);
     return hidden ? call(capture, hidden.get(), args, nargs, kwnames) : hidden;
   }
+  if (is_disabled(function)) return break_here(capture, "disabled", describe(function));
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))
     return break_here(capture, "coroutine", describe(function));

@@ -25,8 +25,14 @@ bool is_within(std::string_view module, std::string_view package) {
 
 bool hides_from_dynamo(PyObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
-  return PyUnicode_CompareWithASCIIString(code->co_qualname, "_disable_dynamo.<locals>.inner") == 0 &&
-         module_of(PyFunction_GET_GLOBALS(function)) == "torch._compile";
+  const std::string_view module = module_of(PyFunction_GET_GLOBALS(function));
+  auto is = [&](const char* name) { return PyUnicode_CompareWithASCIIString(code->co_qualname, name) == 0; };
+  if (module == "torch._compile") return is("_disable_dynamo.<locals>.inner");
+  // Where torch.compile was used it disables methods of torch's optimizers; what the program disables stays disabled.
+  if (module != "torch._dynamo.eval_frame" || !is("DisableContext.__call__.<locals>._fn")) return false;
+  PyObject* dict = reinterpret_cast<PyFunctionObject*>(function)->func_dict;
+  PyObject* hidden = dict ? PyDict_GetItemString(dict, "_torchdynamo_orig_callable") : nullptr;
+  return hidden && PyFunction_Check(hidden) && is_within(module_of(PyFunction_GET_GLOBALS(hidden)), "torch.optim");
 }
 
 Ref hidden_from_dynamo(Capture& capture, PyObject* function) {

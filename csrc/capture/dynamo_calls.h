@@ -6,7 +6,8 @@
 
 namespace graphlift::capture {
 
-// Whether a function is what torch._compile's decorator makes, which only keeps another one from torch._dynamo.
+// Whether a function is what torch._compile's decorator makes, which only keeps another one from torch._dynamo, or what
+// torch._dynamo itself put in the place of an optimizer's.
 bool hides_from_dynamo(PyObject* function);
 // That other one, found through the decorator's closure and guarded there. Null: error or break.
 Ref hidden_from_dynamo(Capture& capture, PyObject* function);

@@ -1,10 +1,11 @@
 # Owns: gl_layer (one static library per folder), gl_module (a Python extension module) and gl_test (a test program).
 
-# gl_layer(name [TORCH] [FOLDER dir] [LEFT_OUT regex] DEPENDS layers...): library gl_<name> of every .cpp below csrc/<name>. A
+# gl_layer(name [TORCH] [FOLDER dir] [LEFT_OUT regex] [PLAIN regex] DEPENDS layers...): library gl_<name> of every .cpp below csrc/<name>. A
 # folder without sources gives a header-only library. TORCH: the sources may include torch's headers, which are compiled once
-# for all. LEFT_OUT: sources whose path matches are not compiled.
+# for all; those whose path matches PLAIN include none and are compiled without them. LEFT_OUT: sources whose path matches are
+# not compiled.
 function(gl_layer name)
-  cmake_parse_arguments(arg "TORCH" "FOLDER;LEFT_OUT" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "FOLDER;LEFT_OUT;PLAIN" "DEPENDS" ${ARGN})
   if(NOT arg_FOLDER)
     set(arg_FOLDER csrc/${name})
   endif()
@@ -24,6 +25,10 @@ function(gl_layer name)
   target_link_libraries(gl_${name} ${scope} ${arg_DEPENDS} Python::Module)
   if(arg_TORCH)
     gl_use_torch(gl_${name} ${scope})
+  endif()
+  if(arg_PLAIN)
+    list(FILTER sources INCLUDE REGEX "/${arg_PLAIN}[.]cpp$")
+    set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 

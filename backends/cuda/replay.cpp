@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "base/log.h"
+#include "ops/traits.h"
 
 namespace graphlift::cuda {
 namespace {
@@ -112,7 +113,7 @@ class Recording {
   bool serves(const at::Tensor* inputs, const void* queue) const {
     if (queue != queue_) return false;
     for (size_t i = 0; i < places_.size(); ++i)
-      if (!copies_[i].defined() && places_[i] != place_of(inputs[i])) return false;
+      if (copies_[i].defined() ? !inputs[i].defined() : places_[i] != place_of(inputs[i])) return false;
     return true;
   }
 
@@ -154,6 +155,21 @@ struct Calls {
   std::vector<std::unique_ptr<Recording>> recordings;
 };
 
+// Inputs that calls write to behind the graph's back: running statistics of a norm.
+std::vector<bool> written_inputs(const ir::Graph& graph) {
+  std::vector<bool> written(graph.inputs().size(), false);
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.kind != ir::NodeKind::Call || ops::traits(node.op).effect != ops::Effect::Write) continue;
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+        const ir::Node* owner = ops::memory_owner(value).node;
+        const auto found = std::find(graph.inputs().begin(), graph.inputs().end(), owner);
+        if (found != graph.inputs().end()) written[static_cast<size_t>(found - graph.inputs().begin())] = true;
+      });
+  }
+  return written;
+}
+
 class Replayed final : public backend::CompiledGraph {
  public:
   Replayed(std::unique_ptr<backend::CompiledGraph> program, const ir::Graph& graph, c10::DeviceType device,
@@ -163,7 +179,8 @@ class Replayed final : public backend::CompiledGraph {
         device_(device),
         inputs_(graph.inputs().size()),
         outputs_(graph.outputs().size()),
-        symbols_(ir::symbol_count(graph)) {}
+        symbols_(ir::symbol_count(graph)),
+        written_(written_inputs(graph)) {}
 
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override {
     // Two threads in one recording would write to the same memory; the other runs the program as it is.
@@ -226,6 +243,9 @@ class Replayed final : public backend::CompiledGraph {
     std::vector<bool> varies = calls->varies;
     for (size_t i = 0; i < inputs_; ++i)
       if (varies[i] && inputs[i].defined()) varies[i] = !owned().holds(inputs[i]);
+    for (size_t i = 0; i < inputs_; ++i)
+      if (varies[i] && written_[i])
+        return refuse("an input that is written to comes from another place in each call"), nullptr;
     auto made = std::make_unique<Recording>(*recorder_);
     try {
       made->record(*program_, queue, inputs, inputs_, varies, calls->symbols, outputs_);
@@ -249,6 +269,7 @@ class Replayed final : public backend::CompiledGraph {
   const std::shared_ptr<const Recorder> recorder_;
   const c10::DeviceType device_;
   const size_t inputs_, outputs_, symbols_;
+  const std::vector<bool> written_;
   mutable std::mutex mutex_;  // of what follows
   mutable bool refused_ = false;
   mutable std::vector<std::unique_ptr<Calls>> calls_;

@@ -166,6 +166,33 @@ TEST_F(Replay, ARecordingServesItsQueueAlone) {
   EXPECT_EQ(recorder_->replays, before);
 }
 
+TEST_F(Replay, AnInputThatIsMissingInACallIsNotCopied) {
+  const at::Tensor b = at::rand({3});
+  std::vector<at::Tensor> alive;
+  for (int i = 0; i < 4; ++i) call(alive.emplace_back(at::rand({3})), b);
+  EXPECT_EQ(recorder_->recorded, 1);
+  at::Tensor inputs[] = {at::Tensor(), b}, output;
+  EXPECT_ANY_THROW(program_->run(inputs, nullptr, &output));  // the program itself says so
+  EXPECT_EQ(recorder_->replays, 2);
+}
+
+TEST_F(Replay, AnInputThatIsWrittenToIsNeverACopy) {
+  const auto graph = ir::parse(
+      "%0: f32[3]{1} cpu = input a\n%1: f32[3]{1} cpu = input b\n"
+      "%2: f32[3]{1} cpu = aten::add_.Tensor(%0, %1, 1)\nreturn (%2)\n");
+  for (const bool moves : {false, true}) {
+    recorder_->recorded = 0;
+    auto program = make_replayed(std::make_unique<Program>(&tape_), *graph, c10::DeviceType::CPU, recorder_);
+    std::vector<at::Tensor> alive;
+    const at::Tensor a = at::rand({3}), b = at::rand({3});
+    for (int i = 0; i < 5; ++i) {
+      at::Tensor inputs[] = {moves ? alive.emplace_back(at::rand({3})) : a, b}, output;
+      program->run(inputs, nullptr, &output);
+    }
+    EXPECT_EQ(recorder_->recorded, moves ? 0 : 1);
+  }
+}
+
 TEST_F(Replay, WhatCantBeRecordedRunsAsItIs) {
   recorder_->refuses = true;
   const at::Tensor a = at::rand({3}), b = at::rand({3});

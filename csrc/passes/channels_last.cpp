@@ -67,6 +67,18 @@ bool takes_any_layout(ir::Op op) {
   return kNames.count(op.str()) > 0 || (traits.work != ops::Work::Heavy && traits.effect == ops::Effect::None);
 }
 
+// By strides that the program gives: what it reads depends on how all of the memory lies.
+bool reads_memory_of_graph(const ir::Node& node) {
+  static const std::unordered_set<std::string_view> kNames = {
+      "aten::as_strided.default",
+      "aten::as_strided_copy.default",
+      "aten::as_strided_scatter.default",
+      "aten::_reshape_alias.default",
+  };
+  if (kNames.count(node.op.str()) == 0) return false;
+  return ops::memory_owner(*node.args[0].value()).node->kind != ir::NodeKind::Input;
+}
+
 bool is_image(const TensorType& type) {
   const bool narrow =
       type.dtype == ir::DType::float32 || type.dtype == ir::DType::bfloat16 || type.dtype == ir::DType::float16;
@@ -128,6 +140,7 @@ class Rewrite {
 
  private:
   bool visit(ir::Node& node) {
+    if (reads_memory_of_graph(node)) return false;
     const Row* row = convolution(node);
     if (row && takes(node, *row)) {
       for (size_t i : row->images) turn(node, i);

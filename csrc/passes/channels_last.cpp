@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/layout.h"
+#include "ops/shape_arg.h"
 #include "ops/shape_rule.h"
 #include "ops/traits.h"
 #include "passes/memory.h"
@@ -67,6 +68,18 @@ bool takes_any_layout(ir::Op op) {
   return kNames.count(op.str()) > 0 || (traits.work != ops::Work::Heavy && traits.effect == ops::Effect::None);
 }
 
+// By strides that the program gives: what it reads depends on how all of the memory lies.
+bool reads_memory_of_graph(const ir::Node& node) {
+  static const std::unordered_set<std::string_view> kNames = {
+      "aten::as_strided.default",
+      "aten::as_strided_copy.default",
+      "aten::as_strided_scatter.default",
+      "aten::_reshape_alias.default",
+  };
+  if (kNames.count(node.op.str()) == 0) return false;
+  return ops::memory_owner(*node.args[0].value()).node->kind != ir::NodeKind::Input;
+}
+
 bool is_image(const TensorType& type) {
   const bool narrow =
       type.dtype == ir::DType::float32 || type.dtype == ir::DType::bfloat16 || type.dtype == ir::DType::float16;
@@ -79,28 +92,11 @@ bool lies_so(const TensorType& type, ops::Format format) {
 
 int64_t elements(const TensorType& type) { return ops::product(type.sizes).constant(); }
 
-ops::ShapeArg shape_arg(const ir::Arg& arg) {
-  if (const ValueRef* value = arg.value()) return &ir::type_of(*value);
-  if (!arg.list())
-    return std::visit(
-        [](const auto& plain) -> ops::ShapeArg {
-          using T = std::decay_t<decltype(plain)>;
-          if constexpr (std::is_same_v<T, ValueRef> || std::is_same_v<T, ir::ArgList>)
-            return ir::None{};
-          else
-            return plain;
-        },
-        static_cast<const ir::Arg::variant&>(arg));
-  std::vector<ops::ShapeArg> list;
-  for (const ir::Arg& item : *arg.list()) list.push_back(shape_arg(item));
-  return list;
-}
-
 // Types that the operator's rule gives for the arguments as they are now; empty: outside of the rule.
 std::vector<std::optional<TensorType>> inferred(const ir::Node& node) {
   const ops::OpRow* row = ops::find_op(node.op);
   std::vector<ops::ShapeArg> args;
-  for (const ir::Arg& arg : node.args) args.push_back(shape_arg(arg));
+  for (const ir::Arg& arg : node.args) args.push_back(ops::shape_arg(arg));
   ir::ShapeEnv nothing_varies;
   std::vector<std::optional<TensorType>> results;
   ops::ShapeCall call{args, nothing_varies, results};
@@ -128,6 +124,7 @@ class Rewrite {
 
  private:
   bool visit(ir::Node& node) {
+    if (reads_memory_of_graph(node)) return false;
     const Row* row = convolution(node);
     if (row && takes(node, *row)) {
       for (size_t i : row->images) turn(node, i);

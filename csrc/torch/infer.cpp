@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/shape_arg.h"
 #include "torch/convert.h"
 #include "torch/recorder.h"
 #include "torch/sym_node.h"
@@ -21,24 +22,6 @@ namespace graphlift::torch_layer {
 using c10::IValue;
 
 namespace {
-
-ops::ShapeArg shape_arg(const ir::Arg& arg, const ir::Graph& graph) {
-  return std::visit(
-      [&](const auto& value) -> ops::ShapeArg {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, ir::ValueRef>) {
-          return &graph.type(value);
-        } else if constexpr (std::is_same_v<T, ir::ArgList>) {
-          std::vector<ops::ShapeArg> list;
-          list.reserve(value.size());
-          for (const ir::Arg& item : value) list.push_back(shape_arg(item, graph));
-          return list;
-        } else {
-          return value;
-        }
-      },
-      static_cast<const ir::Arg::variant&>(arg));
-}
 
 std::vector<int64_t> hints(ir::ShapeEnv& env, const ir::Dims& dims) {
   std::vector<int64_t> result;
@@ -157,7 +140,7 @@ Recorder::Results Recorder::infer(const c10::OperatorHandle& handle, const OpInf
   if (info.rule) {
     std::vector<ops::ShapeArg> shape_args;
     shape_args.reserve(args.size());
-    for (const ir::Arg& arg : args) shape_args.push_back(shape_arg(arg, *graph_));
+    for (const ir::Arg& arg : args) shape_args.push_back(ops::shape_arg(arg));
     ops::ShapeCall call{.args = shape_args, .env = *shapes_, .results = results.types};
     call.default_dtype = from_torch(c10::get_default_dtype_as_scalartype());
     if (info.rule->shape(call))

@@ -118,3 +118,45 @@ def test_views_and_results_that_share_memory():
             got[0].zero_()
             assert got[1].abs().sum() == 0 and got[2].abs().sum() == 0
     assert graphlift.graph_count() >= 1
+
+
+def by_strides(x, y):
+    return x.as_strided((2, 5), (7, 1)), y
+
+
+def by_strides_of_a_part(x, y):
+    return x[0, 0, 0, 0].as_strided((2, 5), (7, 1)), y
+
+
+def copied_by_strides(x, y):
+    return torch.as_strided_copy(x[0], (2, 5), (7, 300)), y
+
+
+def written_by_strides(x, y):
+    return torch.as_strided_scatter(x, torch.ones(2, 5), (2, 5), (7, 1)), y
+
+
+def aliased(x, y):
+    return torch.ops.aten._reshape_alias(x, (16, 144), (144, 1)), y
+
+
+@pytest.mark.parametrize(
+    "read", [by_strides, by_strides_of_a_part, copied_by_strides, written_by_strides, aliased], ids=lambda f: f.__name__
+)
+def test_reads_by_strides(read):
+    torch.manual_seed(0)
+    first, second = plain().eval(), nn.Conv2d(8, 8, 3, padding=1)
+
+    def program(x):
+        image = first(x)
+        image = nn.functional.interpolate(image, scale_factor=2.0)
+        read_first, image = read(image, second(second(image)))
+        return read_first * 2, image
+
+    x = torch.randn(2, 3, 12, 12)
+    kernels = graphlift.counters()["kernels"]
+    with torch.no_grad():
+        got, expected = graphlift.compile(program, fullgraph=True)(x), program(x)
+    assert graphlift.counters()["kernels"] > kernels
+    torch.testing.assert_close(got, expected, rtol=2e-4, atol=2e-5)
+    assert [t.stride() for t in got] == [t.stride() for t in expected]

@@ -93,13 +93,14 @@ def test_strides_and_parts():
 def test_threads_change_nothing():
     x, threads = torch.randn(3_000_001), torch.get_num_threads()
     compiled = graphlift.compile(lambda x: (x.sum(), (x - x.mean()).exp().sum()))
-    results = []
+    results, before = [], graphlift.counters()["kernels"]
     try:
         for count in (1, 2, 3):
             torch.set_num_threads(count)
             results.append(compiled(x))
     finally:
         torch.set_num_threads(threads)
+    assert graphlift.counters()["kernels"] > before
     assert all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
 
 
@@ -110,8 +111,10 @@ def test_gradients():
         return F.smooth_l1_loss(x * x, y) + F.binary_cross_entropy_with_logits(x, y.sigmoid())
 
     (expected,) = torch.autograd.grad(loss(x), x)
+    before = graphlift.counters()["kernels"]
     (got,) = torch.autograd.grad(graphlift.compile(loss, fullgraph=True)(x), x)
     torch.testing.assert_close(got, expected)
+    assert graphlift.counters()["kernels"] > before
 
 
 @pytest.mark.parametrize("width", [6, 40])

@@ -1,6 +1,7 @@
 """Results that regions write into tensors of the program: values, versions and aliases are eager's."""
 
 import copy
+import logging
 
 import pytest
 import torch
@@ -119,6 +120,25 @@ def test_programs(program, layout, dynamic):
         ]
         assert changed[0] == changed[1]
     assert graphlift.counters()["kernels"] > kernels
+
+
+def test_the_kernel_writes_there_itself(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("graphlift"), "propagate", True)
+
+    def buffers(program):
+        caplog.clear()
+        graphlift.compile(program)(torch.randn(4, 4), torch.randn(4, 4))
+        return [line for line in caplog.text.splitlines() if line.startswith("buffers ")]
+
+    graphlift.set_logs("output_code")
+    try:
+        with caplog.at_level(logging.DEBUG):
+            assert buffers(lambda x, y: x.mul_(y).add_(1)) == ["buffers f32w f32"]
+            assert buffers(lambda x, y: x.mul(y).add(1)) == ["buffers f32 f32 f32w"]
+            assert buffers(lambda x, y: x.add_(y.t())) == ["buffers f32w f32"]
+            assert buffers(lambda x, y: y.copy_(x * y.t())) == ["buffers f32 f32 f32w"]  # read at other places
+    finally:
+        graphlift.set_logs()
 
 
 def test_parameters_that_a_graph_still_needs():

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "capture/calls.h"
+#include "capture/containers.h"
 
 namespace graphlift::capture {
 
@@ -24,9 +25,11 @@ bool torch_imports_itself(PyObject* module, PyObject* globals) {
 }  // namespace
 
 Ref loaded_module(Capture& capture, PyObject* absolute, PyObject* globals) {
-  Ref module = Ref::steal(PyImport_GetModule(absolute));
-  if (module || PyErr_Occurred()) return module;
-  if (!torch_imports_itself(absolute, globals))
+  PyObject* modules = PyImport_GetModuleDict();
+  capture.know(modules, capture.origins().root(guards::OriginKind::Constant, 0, modules));
+  Ref module = dict_get(capture, modules, absolute);
+  if (PyErr_Occurred() || (module && module.get() != Py_None)) return module;
+  if (module || !torch_imports_itself(absolute, globals))
     return break_here(capture, "unsupported_import", PyUnicode_AsUTF8(absolute));
   {
     const TorchForReal real(capture);

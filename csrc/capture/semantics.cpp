@@ -211,7 +211,7 @@ Ref CaptureSemantics::import_name(cpython::Frame& frame, PyObject* name, PyObjec
   const size_t dot = full.find('.');
   if (dot == std::string::npos || PyLong_AsLong(level) > 0) return module;
   Ref top = Ref::steal(PyUnicode_FromString(full.substr(0, dot).c_str()));
-  return Ref::steal(PyImport_GetModule(top.get()));
+  return top ? loaded_module(capture_, top.get(), frame.globals()) : top;
 }
 
 Ref CaptureSemantics::import_from(cpython::Frame& frame, PyObject* module, PyObject* name) {

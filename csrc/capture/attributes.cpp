@@ -8,6 +8,7 @@
 #include "capture/containers.h"
 #include "capture/deferred.h"
 #include "capture/dynamo_calls.h"
+#include "capture/handled.h"
 #include "capture/items.h"
 
 namespace graphlift::capture {
@@ -215,6 +216,9 @@ Ref get_method(Capture& capture, PyObject* object, PyObject* name, Ref* self) {
     }
   }
   if (const AttributeRule* rule = attribute_rule(object)) return rule->get(capture, object, name);
+  if (PyExceptionInstance_Check(object) && PyUnicode_CompareWithASCIIString(name, "__context__") == 0 &&
+      !guard_context(capture, object))
+    return break_here(capture, "unsupported_attribute", "__context__");
   if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !capture.is_outside(object))
     return Ref::steal(PyObject_GetAttr(object, name));
   return instance_get_attr(capture, object, name, self);

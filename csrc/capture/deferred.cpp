@@ -60,11 +60,20 @@ Ref with_keywords(const CallArgs& call) {
   return Ref::steal(PyObject_Vectorcall(partial.get(), args.data(), 1, call.kwnames));
 }
 
+// No instance attribute of the object hides its class's `write`.
+bool writes_as_its_class(PyObject* out) {
+  PyObject** dict = _PyObject_GetDictPtr(out);
+  return !dict || !*dict || !PyDict_GetItemString(*dict, "write");
+}
+
 // The text goes to an object of the same type as while capturing.
 class StdoutTypeIs final : public guards::LeafCheck {
  public:
   StdoutTypeIs() : type_(Ref::borrow(reinterpret_cast<PyObject*>(now()))) {}
-  bool check(PyObject*, int64_t*) const override { return reinterpret_cast<PyObject*>(now()) == type_.get(); }
+  bool check(PyObject*, int64_t*) const override {
+    PyObject* out = PySys_GetObject("stdout");
+    return reinterpret_cast<PyObject*>(now()) == type_.get() && (!out || writes_as_its_class(out));
+  }
   std::string text(const std::string&) const override {
     return std::string("type(sys.stdout) is ") + name(type_.get());
   }
@@ -79,13 +88,19 @@ class StdoutTypeIs final : public guards::LeafCheck {
   Ref type_;
 };
 
+bool is_pythons_own(PyObject* method) {
+  return Py_IS_TYPE(method, &PyMethodDescr_Type) ||
+         (PyFunction_Check(method) && torch_layer::is_trusted_function(method));
+}
+
 // Whether the object that prints write to is of Python's own, so that the program can't tell when it was written to
 // without leaving the region.
 bool prints_plainly(Capture& capture) {
   PyTypeObject* type = StdoutTypeIs::now();
   Ref name = Ref::steal(PyUnicode_InternFromString("write"));
   PyObject* write = name ? _PyType_Lookup(type, name.get()) : nullptr;
-  if (write && PyFunction_Check(write) && !torch_layer::is_trusted_function(write)) return false;
+  PyObject* out = PySys_GetObject("stdout");
+  if (out && (!write || !is_pythons_own(write) || !writes_as_its_class(out))) return false;
   capture.guards.add_global(std::make_unique<StdoutTypeIs>());
   return true;
 }
@@ -121,6 +136,13 @@ struct Warning {
   long level = 1;
 };
 
+// Making one, and its text, run no Python code.
+bool is_plain_category(PyObject* category) {
+  if (!PyExceptionClass_Check(category)) return false;
+  const auto *type = reinterpret_cast<PyTypeObject*>(category), *plain = reinterpret_cast<PyTypeObject*>(PyExc_Warning);
+  return type->tp_new == plain->tp_new && type->tp_init == plain->tp_init && type->tp_str == plain->tp_str;
+}
+
 // Null: an argument that is not deferred.
 std::optional<Warning> parse_warning(const CallArgs& call) {
   static constexpr const char* kNames[] = {"message", "category", "stacklevel", "source"};
@@ -139,7 +161,7 @@ std::optional<Warning> parse_warning(const CallArgs& call) {
   out.message = values[0];
   if (!out.message || !PyUnicode_CheckExact(out.message) || values[3]) return std::nullopt;
   if (values[1] && values[1] != Py_None) out.category = values[1];
-  if (!is_fixed(out.category) || !PyType_Check(out.category)) return std::nullopt;
+  if (!is_fixed(out.category) || !is_plain_category(out.category)) return std::nullopt;
   if (values[2]) out.level = PyLong_CheckExact(values[2]) ? PyLong_AsLong(values[2]) : 0;
   return out.level < 1 ? std::nullopt : std::optional(out);
 }

@@ -15,5 +15,7 @@ Ref defer_call(Capture& capture, const CallArgs& call);
 // Whether an attribute decides what deferred calls show, or where: assigned in a region, it would come too early for
 // those before.
 bool steers_deferred_calls(Capture& capture, PyObject* object, PyObject* name);
+// Whether an outside list decides it for a call that is deferred: handlers, filters.
+bool steers_deferred_calls(const Capture& capture, PyObject* list);
 
 }  // namespace graphlift::capture

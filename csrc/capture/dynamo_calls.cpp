@@ -17,11 +17,11 @@ std::string_view module_of(PyObject* globals) {
   return text ? text : "";
 }
 
+}  // namespace
+
 bool is_within(std::string_view module, std::string_view package) {
   return module.starts_with(package) && (module.size() == package.size() || module[package.size()] == '.');
 }
-
-}  // namespace
 
 bool hides_from_dynamo(PyObject* function) {
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));

@@ -2,6 +2,8 @@
 // questions whether it compiles. Programs meet them in optimizers. Must not: load torch._dynamo.
 #pragma once
 
+#include <string_view>
+
 #include "capture/callables.h"
 
 namespace graphlift::capture {
@@ -11,6 +13,8 @@ namespace graphlift::capture {
 bool hides_from_dynamo(PyObject* function);
 // That other one, found through the decorator's closure and guarded there. Null: error or break.
 Ref hidden_from_dynamo(Capture& capture, PyObject* function);
+// The module is the package, or in it.
+bool is_within(std::string_view module, std::string_view package);
 // The innermost frame is code of torch.
 bool in_torch(const Capture& capture);
 // The innermost frame is code of torch.optim.

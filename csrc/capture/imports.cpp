@@ -1,32 +1,29 @@
 // Owns: see imports.h.
 #include "capture/imports.h"
 
-#include <string_view>
-
 #include "capture/calls.h"
+#include "capture/containers.h"
+#include "capture/dynamo_calls.h"
 
 namespace graphlift::capture {
 
 namespace {
 
-bool is_of_torch(PyObject* name) {
-  const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
-  if (!text) PyErr_Clear();
-  const std::string_view words = text ? text : "";
-  return words == "torch" || words.starts_with("torch.");
-}
-
 // What torch loads of itself when it first needs it is no part of the program.
-bool torch_imports_itself(PyObject* module, PyObject* globals) {
-  return is_of_torch(module) && is_of_torch(PyDict_GetItemString(globals, "__name__"));
+bool torch_imports_itself(const Capture& capture, PyObject* module) {
+  const char* text = PyUnicode_AsUTF8(module);
+  if (!text) PyErr_Clear();
+  return text && is_within(text, "torch") && in_torch(capture);
 }
 
 }  // namespace
 
-Ref loaded_module(Capture& capture, PyObject* absolute, PyObject* globals) {
-  Ref module = Ref::steal(PyImport_GetModule(absolute));
-  if (module || PyErr_Occurred()) return module;
-  if (!torch_imports_itself(absolute, globals))
+Ref loaded_module(Capture& capture, PyObject* absolute) {
+  PyObject* modules = PyImport_GetModuleDict();
+  capture.know(modules, capture.origins().root(guards::OriginKind::Constant, 0, modules));
+  Ref module = dict_get(capture, modules, absolute);
+  if (PyErr_Occurred() || (module && module.get() != Py_None)) return module;
+  if (module || !torch_imports_itself(capture, absolute))
     return break_here(capture, "unsupported_import", PyUnicode_AsUTF8(absolute));
   {
     const TorchForReal real(capture);
@@ -38,14 +35,14 @@ Ref loaded_module(Capture& capture, PyObject* absolute, PyObject* globals) {
   return break_here(capture, "unsupported_import", PyUnicode_AsUTF8(absolute));
 }
 
-Ref torch_submodule(Capture& capture, PyObject* package, PyObject* name, PyObject* globals) {
+Ref torch_submodule(Capture& capture, PyObject* package, PyObject* name) {
   Ref prefix = Ref::steal(PyModule_GetNameObject(package));
   Ref absolute = prefix ? Ref::steal(PyUnicode_FromFormat("%U.%U", prefix.get(), name)) : Ref();
-  if (!absolute || !torch_imports_itself(absolute.get(), globals)) {
+  if (!absolute || !torch_imports_itself(capture, absolute.get())) {
     PyErr_Clear();
     return Ref();
   }
-  return loaded_module(capture, absolute.get(), globals);
+  return loaded_module(capture, absolute.get());
 }
 
 Ref rule_import_module(Capture& c, const CallArgs& call) {
@@ -59,7 +56,7 @@ Ref rule_import_module(Capture& c, const CallArgs& call) {
     absolute = util ? Ref::steal(PyObject_CallMethod(util.get(), "resolve_name", "OO", name, call.args[1])) : Ref();
     if (!absolute) return absolute;
   }
-  return loaded_module(c, absolute.get(), c.frames.back().globals());
+  return loaded_module(c, absolute.get());
 }
 
 }  // namespace graphlift::capture

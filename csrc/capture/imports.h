@@ -7,10 +7,10 @@
 
 namespace graphlift::capture {
 
-// The module of that absolute name, for code with these globals. Null: error or break.
-Ref loaded_module(Capture& capture, PyObject* absolute, PyObject* globals);
+// The module of that absolute name. Null: error or break.
+Ref loaded_module(Capture& capture, PyObject* absolute);
 // A module that a package holds; null without a break: it is no part of torch that torch asks for.
-Ref torch_submodule(Capture& capture, PyObject* package, PyObject* name, PyObject* globals);
+Ref torch_submodule(Capture& capture, PyObject* package, PyObject* name);
 // importlib.import_module
 Ref rule_import_module(Capture& capture, const CallArgs& call);
 

@@ -1,5 +1,6 @@
 // Owns: methods of loggers: records are made and handled behind the region, told of the line that logs.
 // Must not: defer where a handler, or the logger, is of a class of the program's own.
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -30,12 +31,22 @@ struct Record {
 
 PyObject* logging_module() { return PyDict_GetItemString(PyImport_GetModuleDict(), "logging"); }
 
+// Borrowed; null: logging is not loaded, or has no such name.
+PyObject* of_logging(const char* name) {
+  PyObject* module = logging_module();
+  return module ? PyDict_GetItemString(PyModule_GetDict(module), name) : nullptr;
+}
+
 bool is_plain_logger(PyObject* object) {
-  for (const char* name : {"Logger", "RootLogger"}) {
-    PyObject* module = logging_module();
-    Ref type = module ? Ref::steal(PyObject_GetAttrString(module, name)) : Ref();
-    if (!type) PyErr_Clear();
-    if (type && reinterpret_cast<PyObject*>(Py_TYPE(object)) == type.get()) return true;
+  auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object));
+  return type == of_logging("Logger") || type == of_logging("RootLogger");
+}
+
+// A logger, handler or formatter, also of a derived class.
+bool is_of_logging(PyObject* object) {
+  for (const char* name : {"Filterer", "Formatter"}) {
+    PyObject* base = of_logging(name);
+    if (base && PyType_Check(base) && PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(base))) return true;
   }
   return false;
 }
@@ -77,10 +88,14 @@ int is_shown(PyObject* logger, long level) {
   return shown ? PyObject_IsTrue(shown.get()) : -1;
 }
 
+PyObject* method_of(PyObject* object, const char* name) {
+  Ref interned = Ref::steal(PyUnicode_InternFromString(name));
+  return interned ? _PyType_Lookup(Py_TYPE(object), interned.get()) : nullptr;
+}
+
 bool is_own_handler(PyObject* handler) {
   for (const char* part : {"emit", "handle", "format", "filter"}) {
-    Ref name = Ref::steal(PyUnicode_InternFromString(part));
-    PyObject* method = name ? _PyType_Lookup(Py_TYPE(handler), name.get()) : nullptr;
+    PyObject* method = method_of(handler, part);
     if (!method || !torch_layer::is_trusted_function(method)) return false;
     for (const char* keeps : {"BufferingHandler.emit", "QueueHandler.emit"})  // the program can look at the records
       if (PyUnicode_CompareWithASCIIString(reinterpret_cast<PyFunctionObject*>(method)->func_qualname, keeps) == 0)
@@ -94,15 +109,42 @@ Ref attribute(Capture& capture, PyObject* object, const char* name) {
   return interned ? get_attr(capture, object, interned.get()) : interned;
 }
 
-// Whether all handlers that a record reaches are of logging's own classes, which is guarded; -1: error or break.
+// Whether no filter is asked, which is guarded; -1: error or break.
+int has_no_filters(Capture& capture, PyObject* filterer) {
+  Ref filters = attribute(capture, filterer, "filters");
+  Ref list = filters ? for_c_code(capture, filters.get()) : Ref();
+  return list ? PyList_Check(list.get()) && PyList_GET_SIZE(list.get()) == 0 : -1;
+}
+
+bool is_own_formatter(PyObject* formatter) {
+  for (const char* part : {"format", "formatTime", "formatMessage", "usesTime"}) {
+    PyObject* method = method_of(formatter, part);
+    if (!method || !torch_layer::is_trusted_function(method)) return false;
+  }
+  return true;
+}
+
+// Whether no code of the program's looks at the record, which is guarded; -1: error or break.
+int handles_plainly(Capture& capture, PyObject* handler) {
+  if (!is_own_handler(handler)) return 0;
+  if (const int plain = has_no_filters(capture, handler); plain <= 0) return plain;
+  Ref formatter = attribute(capture, handler, "formatter");
+  return formatter ? formatter.get() == Py_None || is_own_formatter(formatter.get()) : -1;
+}
+
+// As handles_plainly, for all handlers that a record reaches.
 int reaches_own_handlers(Capture& capture, PyObject* logger) {
+  Ref factory = attribute(capture, logging_module(), "_logRecordFactory");
+  if (!factory || factory.get() != of_logging("LogRecord")) return factory ? 0 : -1;
   Ref at = Ref::borrow(logger);
   while (at && at.get() != Py_None) {
     Ref handlers = attribute(capture, at.get(), "handlers");
+    if (const int plain = handlers && at.get() == logger ? has_no_filters(capture, logger) : 1; plain <= 0)
+      return plain;
     Ref list = handlers ? for_c_code(capture, handlers.get()) : Ref();
     if (!list || !PyList_Check(list.get())) return list ? 0 : -1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
-      if (!is_own_handler(PyList_GET_ITEM(list.get(), i))) return 0;
+      if (const int plain = handles_plainly(capture, PyList_GET_ITEM(list.get(), i)); plain <= 0) return plain;
     Ref propagate = attribute(capture, at.get(), "propagate");
     const int goes_on = propagate ? truth(capture, propagate.get()) : -1;
     if (goes_on <= 0) return goes_on < 0 ? -1 : 1;
@@ -162,7 +204,41 @@ bool steers_deferred_calls(Capture& capture, PyObject* object, PyObject* name) {
     if (object == PyDict_GetItemString(modules, "warnings")) return true;
     return object == PyDict_GetItemString(modules, "sys") && PyUnicode_CompareWithASCIIString(name, "stdout") == 0;
   }
-  return capture.is_outside(object) && is_plain_logger(object);
+  return capture.is_outside(object) && is_of_logging(object);
+}
+
+namespace {
+
+bool is_attribute(PyObject* object, const char* name, PyObject* value) {
+  const Ref found = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!found) PyErr_Clear();
+  return found.get() == value;
+}
+
+// The logger and those that its records go on to ask the list.
+bool is_asked(PyObject* logger, PyObject* list) {
+  for (Ref at = Ref::borrow(logger); at && is_of_logging(at.get());) {
+    if (is_attribute(at.get(), "filters", list) || is_attribute(at.get(), "handlers", list)) return true;
+    const Ref handlers = Ref::steal(PyObject_GetAttrString(at.get(), "handlers"));
+    for (Py_ssize_t i = 0; handlers && PyList_Check(handlers.get()) && i < PyList_GET_SIZE(handlers.get()); ++i)
+      if (is_attribute(PyList_GET_ITEM(handlers.get(), i), "filters", list)) return true;
+    at = Ref::steal(PyObject_GetAttrString(at.get(), "parent"));
+  }
+  PyErr_Clear();
+  return false;
+}
+
+}  // namespace
+
+bool steers_deferred_calls(const Capture& capture, PyObject* list) {
+  if (capture.deferred_calls.empty()) return false;
+  cpython::HookScope nobody(nullptr);
+  PyObject* warnings = PyDict_GetItemString(PyImport_GetModuleDict(), "warnings");
+  if (warnings && PyDict_GetItemString(PyModule_GetDict(warnings), "filters") == list) return true;
+  return std::any_of(capture.deferred_calls.begin(), capture.deferred_calls.end(), [&](const auto& deferred) {
+    const std::vector<Ref>& args = deferred.second;
+    return !args.empty() && is_asked(args.front().get(), list);
+  });
 }
 
 }  // namespace graphlift::capture

@@ -2,6 +2,7 @@
 // Must not: hold torch's ambient state (torch/ambient_check.h).
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/handled.h"
 #include "cpython/exception.h"
 
 namespace graphlift::capture {
@@ -36,26 +37,13 @@ Ref rule_state(Capture& capture, const CallArgs& call) {
   return Ref::steal(PyObject_CallNoArgs(call.callable));
 }
 
-// No `except` clause around the call is being left for.
-class NothingIsHandled final : public guards::LeafCheck {
- public:
-  bool check(PyObject*, int64_t*) const override { return !is_some(); }
-  std::string text(const std::string&) const override { return "sys.exc_info() tells of no exception"; }
-  std::string explain(PyObject*) const override { return "the call is made while an exception is handled"; }
-  static bool is_some() {
-    const Ref now = Ref::steal(PyErr_GetHandledException());
-    return now && now.get() != Py_None;
-  }
-};
-
 // An exception from outside is another one in each call.
 Ref rule_exc_info(Capture& capture, const CallArgs& call) {
   PyObject* now = cpython::handled_exception();
   const bool outside = now != Py_None && (now == capture.handled_before || capture.is_outside(now));
-  if (outside || (now == Py_None && NothingIsHandled::is_some()))
+  if (outside || (now == Py_None && handled_now()))
     return break_here(capture, "unknown_callable", "sys.exc_info() where an exception from outside is handled");
-  if (now == Py_None && capture.handled_before == Py_None)
-    capture.guards.add_global(std::make_unique<NothingIsHandled>());
+  if (now == Py_None && capture.handled_before == Py_None) guard_nothing_handled(capture);
   return run_prepared(capture, call, kPure);
 }
 

@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "capture/attributes.h"
 #include "capture/calls.h"
+#include "capture/handled.h"
 #include "capture/semantics.h"
 #include "capture/snapshot.h"
-#include "cpython/exception.h"
 #include "cpython/generator.h"
 #include "cpython/hook.h"
 #include "cpython/liveness.h"
@@ -156,12 +156,6 @@ class HandledException {
   Ref before_;
 };
 
-// Null: none.
-Ref handled_exception() {
-  Ref now = Ref::steal(PyErr_GetHandledException());
-  return now.get() == Py_None ? Ref() : now;
-}
-
 // Finalizers of unrelated objects must not run inside a recording.
 class NoCollector {
  public:
@@ -219,7 +213,7 @@ class Attempt {
   Capture capture_;
   bool finished_ = false;  // finish() ends the recording
   const FrameContent* content_ = nullptr;
-  const Ref handled_before_ = handled_exception();
+  const Ref handled_before_ = handled_now();
 };
 
 bool Attempt::admit_stack() {
@@ -310,9 +304,11 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
     if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), outcome.unit);
     for (size_t i = 0; i < touched.size(); ++i) exit.untouched.push_back(!touched[i] || is_as_before(i));
   }
-  const Ref handled = handled_exception();
+  const Ref handled = handled_now();
   exit.handled = handled.get();
   exit.handles_other = handled.get() != handled_before_.get();
+  // The handler that is being left for goes on with what was handled before it.
+  if (exit.handles_other && !handled_before_) guard_nothing_handled(capture_);
   SnapshotResult result = snapshot(capture_, exit);
   if (!result.unrebuildable.empty()) {
     *reason = make_break("unrebuildable", result.unrebuildable);

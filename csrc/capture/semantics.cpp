@@ -204,14 +204,14 @@ Ref CaptureSemantics::import_name(cpython::Frame& frame, PyObject* name, PyObjec
     absolute = Ref::steal(PyObject_CallMethod(util.get(), "_resolve_name", "OOO", name, package.get(), level));
     if (!absolute) return absolute;
   }
-  Ref module = loaded_module(capture_, absolute.get(), frame.globals());
+  Ref module = loaded_module(capture_, absolute.get());
   if (!module) return module;
   if (fromlist != Py_None && PyObject_IsTrue(fromlist)) return module;
   const std::string full = PyUnicode_AsUTF8(name);
   const size_t dot = full.find('.');
   if (dot == std::string::npos || PyLong_AsLong(level) > 0) return module;
   Ref top = Ref::steal(PyUnicode_FromString(full.substr(0, dot).c_str()));
-  return Ref::steal(PyImport_GetModule(top.get()));
+  return top ? loaded_module(capture_, top.get()) : top;
 }
 
 Ref CaptureSemantics::import_from(cpython::Frame& frame, PyObject* module, PyObject* name) {
@@ -221,7 +221,7 @@ Ref CaptureSemantics::import_from(cpython::Frame& frame, PyObject* module, PyObj
   Ref loaded = Semantics::import_from(frame, module, name);
   if (!loaded && PyModule_Check(module)) {
     PyErr_Clear();
-    if (Ref part = torch_submodule(capture_, module, name, frame.globals()); part || capture_.pending) return part;
+    if (Ref part = torch_submodule(capture_, module, name); part || capture_.pending) return part;
     loaded = Semantics::import_from(frame, module, name);
   }
   // A package whose module of that name would be imported for real.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "capture/capture.h"
+#include "capture/handled.h"
 #include "eval/semantics.h"
 
 namespace graphlift::capture {
@@ -26,6 +27,9 @@ class CaptureSemantics final : public eval::Semantics {
 
   eval::Step before(cpython::Frame&, int unit) override;
   bool unwinding() override { return capture_.pending.has_value(); }
+  int raising(PyObject* exception_or_null, PyObject* cause_or_null) override {
+    return may_raise(capture_, exception_or_null, cause_or_null);
+  }
   Ref unary(int op, PyObject* value) override;
   Ref binary(int op, PyObject* left, PyObject* right) override;
   Ref compare(int op, PyObject* left, PyObject* right) override;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "capture/deferred.h"
 #include "capture/recipe_parts.h"
 #include "capture/set_order.h"
 #include "capture/snapshot_builder.h"
@@ -37,6 +38,7 @@ bool list_effects(Builder& builder, const Outside& outside, int target) {
   PyObject** old = &PyTuple_GET_ITEM(outside.baseline.get(), 0);
   const bool keeps_prefix = before <= count && std::equal(old, old + before, now);
   if (keeps_prefix && before == count) return true;
+  if (steers_deferred_calls(builder.capture, outside.object.get())) return builder.fail(outside.object.get()) >= 0;
   const size_t skip = keeps_prefix ? before : 0;
   const int content = add_container(builder, NodeKind::List, {now + skip, count - skip});
   return content >= 0 &&

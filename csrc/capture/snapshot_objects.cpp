@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "capture/handled.h"
 #include "capture/recipe_parts.h"
 #include "capture/snapshot_builder.h"
 #include "cpython/instance.h"
@@ -147,6 +148,7 @@ bool is_group(PyObject* exception) {
 
 // A group is allocated with the tuple of its members: its `args` may hold a list, which is filled too late for that.
 int early_exception(Builder& builder, PyObject* exception) {
+  if (exception == builder.capture.handled_before) return builder.fail(exception);  // another one in each call
   RecipeNode node = instance_of(exception);
   if (is_group(exception)) {
     auto* group = reinterpret_cast<PyBaseExceptionGroupObject*>(exception);
@@ -161,6 +163,7 @@ int early_exception(Builder& builder, PyObject* exception) {
 
 // The traceback is dropped: it belongs to frames that the region has left.
 bool late_exception(Builder& builder, PyObject* exception, int node) {
+  if (!guard_context(builder.capture, exception)) return builder.fail(exception) >= 0;
   std::vector<int> links;
   auto* parts = reinterpret_cast<PyBaseExceptionObject*>(exception);
   if (is_group(exception) && !add_pair(builder, builder.constant(exception_descriptor("args")), parts->args, &links))

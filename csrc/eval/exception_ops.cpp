@@ -131,9 +131,9 @@ Flow do_CheckEgMatch(Activation& a, int) {
 }
 
 Flow do_Raise(Activation& a, int count) {
-  if (count == 0) return raise_again();
+  if (count == 0) return a.semantics.raising(nullptr, nullptr) < 0 ? Flow::Error : raise_again();
   Ref value = instance_of(a, a.peek(count), "exceptions must derive from BaseException");
-  if (!value) return Flow::Error;
+  if (!value || a.semantics.raising(value.get(), count == 2 ? a.peek(1) : nullptr) < 0) return Flow::Error;
   if (count == 2) {
     PyObject* given = a.peek(1);
     Ref cause = given == Py_None ? Ref() : instance_of(a, given, "exception causes must derive from BaseException");

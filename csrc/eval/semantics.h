@@ -30,6 +30,13 @@ class Semantics {
   // run() then returns Exit::Stopped at the instruction that failed; the frame's content is unspecified.
   virtual bool unwinding() { return false; }
 
+  // Before `raise` writes into the exception: what is handled becomes its context. Null: the handled one is raised
+  // again.
+  virtual int raising(PyObject* exception_or_null, PyObject* cause_or_null) {
+    (void)exception_or_null, (void)cause_or_null;
+    return 0;
+  }
+
   // --- operators -----------------------------------------------------------------------------------------------------
   virtual Ref unary(int op, PyObject* value);                    // UnaryOp below
   virtual Ref binary(int op, PyObject* left, PyObject* right);   // NB_ADD ... NB_INPLACE_XOR, as in opcode.h

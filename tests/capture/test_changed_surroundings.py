@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import types
 
 import pytest
 import surroundings
@@ -52,3 +53,41 @@ def test_changes_are_seen(name, first_change):
     expected = account(name, first_change, lambda program: program)
     assert account(name, first_change, graphlift.compile) == expected
     assert graphlift.counters()["captures"] > before
+
+
+# --- modules that are imported inside
+
+
+def imports_inside(x):
+    import graphlift_test_part
+
+    return x * graphlift_test_part.value
+
+
+def imports_of_a_package(x):
+    import graphlift_test_part.inner
+
+    return x * graphlift_test_part.inner.value
+
+
+@pytest.mark.parametrize("program", [imports_inside, imports_of_a_package], ids=lambda f: f.__name__)
+def test_another_module_of_the_name_is_imported(program, monkeypatch):
+    def put(value):
+        part, inner = types.ModuleType("graphlift_test_part"), types.ModuleType("graphlift_test_part.inner")
+        part.value = inner.value = value
+        part.inner = inner
+        monkeypatch.setitem(sys.modules, "graphlift_test_part", part)
+        monkeypatch.setitem(sys.modules, "graphlift_test_part.inner", inner)
+
+    graphs = graphlift.graph_count()
+    compiled = graphlift.compile(program)
+    for value in (2, 3, 3, 5):
+        put(value)
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), float(value)))
+    assert graphlift.graph_count() > graphs
+    monkeypatch.setitem(sys.modules, "graphlift_test_part", None)
+    monkeypatch.setitem(sys.modules, "graphlift_test_part.inner", None)
+    with pytest.raises(ModuleNotFoundError):
+        program(torch.ones(2))
+    with pytest.raises(ModuleNotFoundError):
+        compiled(torch.ones(2))

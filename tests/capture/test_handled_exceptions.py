@@ -141,3 +141,158 @@ def test_what_is_handled(program, handling):
     after = graphlift.counters()
     assert after["graphs"] > before["graphs"] and after["graph_breaks"] > before["graph_breaks"]
     assert after["internal_errors"] == before["internal_errors"]
+
+
+# What a raise links to is handled outside of the region, and is another exception in each call.
+
+
+def keeps_the_error(x):
+    try:
+        raise ValueError("a")
+    except ValueError as error:
+        kept = error
+        y = x * 2
+    return y, kept
+
+
+def asks_for_the_context(x):
+    try:
+        raise ValueError("a")
+    except ValueError as error:
+        alone = error.__context__ is None
+    return (x + 1 if alone else x - 1), None
+
+
+def keeps_one_raised_in_a_handler(x):
+    try:
+        raise ValueError("a")
+    except ValueError:
+        y = x + 1
+        try:
+            raise TypeError("b")
+        except TypeError as error:
+            kept = error
+    return y, kept
+
+
+def ends_in_a_handler(x):
+    try:
+        raise ValueError("a")
+    except ValueError:
+        y = x + 1
+        graphlift.graph_break()
+    return y, None
+
+
+def raises_what_is_handled(x):
+    try:
+        raise
+    except RuntimeError:
+        y = x + 1
+    except LookupError:
+        y = x + 2
+    return y, None
+
+
+def raises_one_of_outside(x):
+    error = ERRORS[0]
+    try:
+        raise error
+    except ValueError:
+        y = x + 1
+    return y, error
+
+
+ERRORS = [ValueError("of outside")]
+LINKING = [
+    keeps_the_error,
+    asks_for_the_context,
+    keeps_one_raised_in_a_handler,
+    ends_in_a_handler,
+    raises_what_is_handled,
+    raises_one_of_outside,
+]
+
+
+def chain(error):
+    links = []
+    while error is not None:
+        links.append(repr(error))
+        error = error.__context__
+    return links
+
+
+@pytest.mark.parametrize("order", [(0, 1, 0, 2), (1, 0, 2, 1)], ids=["plain first", "handled first"])
+@pytest.mark.parametrize("program", LINKING, ids=lambda f: f.__name__)
+def test_what_a_raise_links_to(program, order):
+    def outcome(function, around):
+        ERRORS[0] = ValueError("of outside")
+        if not around:
+            y, kept = function(torch.ones(2))
+            return y.tolist(), chain(kept), told()
+        try:
+            raise LookupError(around)
+        except LookupError as error:
+            y, kept = function(torch.ones(2))
+            links = chain(kept)
+            return y.tolist(), links, sys.exc_info()[1] is error
+
+    expected = [outcome(program, around) for around in order]
+    graphs = graphlift.graph_count()
+    compiled = graphlift.compile(program)
+    assert [outcome(compiled, around) for around in order] == expected
+    assert told() == "None"
+    assert graphlift.graph_count() > graphs
+
+
+def raises_again_what_came(x, error):
+    y = x * 2
+    try:
+        try:
+            raise error
+        except Exception:
+            graphlift.graph_break()
+            y = y + 1
+            raise
+    except KeyError:
+        return y + 2
+    except ValueError:
+        return y + 3
+
+
+def test_another_is_raised_again():
+    compiled = graphlift.compile(raises_again_what_came)
+    graphs = graphlift.graph_count()
+    for kind in (KeyError, ValueError, KeyError):
+        expected = raises_again_what_came(torch.ones(2), kind("a"))
+        assert torch.equal(compiled(torch.ones(2), kind("a")), expected)
+    assert graphlift.graph_count() > graphs
+
+
+def raises_in_a_handler(x, error):
+    try:
+        raise KeyError("inner")
+    except KeyError:
+        try:
+            raise error
+        except ValueError:
+            return x + 1
+
+
+def raises_with_a_cause(x, error):
+    try:
+        raise error from KeyError("inner")
+    except ValueError:
+        return x + 1
+
+
+@pytest.mark.parametrize("program", [raises_in_a_handler, raises_with_a_cause], ids=lambda f: f.__name__)
+def test_a_raise_writes_into_what_came(program):
+    compiled = graphlift.compile(program)
+    before = graphlift.counters()
+    for _ in range(2):
+        expected, got = ValueError("a"), ValueError("a")
+        assert torch.equal(compiled(torch.ones(2), got), program(torch.ones(2), expected))
+        assert repr((got.__context__, got.__cause__)) == repr((expected.__context__, expected.__cause__))
+    after = graphlift.counters()
+    assert after["graphs"] > before["graphs"] and after["graph_breaks"] > before["graph_breaks"]

@@ -240,3 +240,189 @@ def test_a_warning_becomes_an_error():
             warnings.simplefilter(action)
             assert compiled(torch.ones(1)).item() == value
     assert graphlift.graph_count() >= 1
+
+
+# What shows a text may be, or be steered by, code of the program's: it must see what eager shows it.
+
+NOTES = {"step": 0, "seen": []}
+
+
+def sees(*_):
+    NOTES["seen"].append(NOTES["step"])
+    return True
+
+
+class Sees(logging.Formatter):
+    def format(self, record):
+        sees()
+        return super().format(record)
+
+
+class RecordThatSees(logging.LogRecord):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        sees()
+
+
+class WarningThatSees(UserWarning):
+    def __init__(self, *args):
+        super().__init__(*args)
+        sees()
+
+
+class Callable:
+    def __call__(self, text):
+        sees()
+
+
+class Writes:
+    write = Callable()
+
+
+class Forwards:
+    def __getattr__(self, name):
+        return sees
+
+
+class Stdout(io.StringIO):
+    pass
+
+
+def own_write_of_an_instance():
+    out = Stdout()
+    out.write = sees
+    return out
+
+
+def steps_and_logs(x):
+    y = x + 1
+    NOTES["step"] = 1
+    LOGGER.warning("a")
+    NOTES["step"] = 2
+    return y
+
+
+def steps_and_prints(x):
+    y = x + 1
+    NOTES["step"] = 1
+    print("a")
+    NOTES["step"] = 2
+    return y
+
+
+def steps_and_warns(x):
+    y = x + 1
+    NOTES["step"] = 1
+    warnings.warn("a", WarningThatSees, stacklevel=1)
+    NOTES["step"] = 2
+    return y
+
+
+WATCHERS = {
+    "filter of the logger": (steps_and_logs, lambda patch: patch.setattr(LOGGER, "filters", [sees])),
+    "filter of a handler": (steps_and_logs, lambda patch: patch.setattr(LOGGER.handlers[0], "filters", [sees])),
+    "formatter": (steps_and_logs, lambda patch: LOGGER.handlers[0].setFormatter(Sees())),
+    "record": (steps_and_logs, lambda patch: patch.setattr(logging, "_logRecordFactory", RecordThatSees)),
+    "warning": (steps_and_warns, lambda patch: None),
+    "write that is no function": (steps_and_prints, lambda patch: patch.setattr(sys, "stdout", Writes())),
+    "write that is forwarded": (steps_and_prints, lambda patch: patch.setattr(sys, "stdout", Forwards())),
+    "write of an instance": (
+        steps_and_prints,
+        lambda patch: patch.setattr(sys, "stdout", own_write_of_an_instance()),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize("plain_first", [False, True], ids=["watched", "plain first"])
+@pytest.mark.parametrize("watcher", WATCHERS)
+def test_code_of_the_program_sees_what_it_sees_in_eager(watcher, plain_first):
+    program, watch = WATCHERS[watcher]
+
+    def told(function, watched):
+        NOTES.update(step=0, seen=[])
+        with written_by_logger(), pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True):
+            if watched:
+                watch(patch)
+            y = function(torch.ones(2))
+        return y.tolist(), NOTES["seen"], NOTES["step"]
+
+    expected = told(program, True)
+    assert set(expected[1]) == {1}
+    graphs, breaks = graphlift.graph_count(), graphlift.counters()["graph_breaks"]
+    compiled = graphlift.compile(program)
+    if plain_first:
+        told(compiled, False)
+    assert [told(compiled, True) for _ in range(2)] == [expected] * 2
+    assert graphlift.graph_count() > graphs and graphlift.counters()["graph_breaks"] > breaks
+
+
+def turns_a_handler_off(x):
+    LOGGER.warning("before")
+    LOGGER.handlers[0].level = 100
+    LOGGER.warning("not shown")
+    LOGGER.handlers[0].level = 0
+    return x + 1
+
+
+def formats_in_another_way(x):
+    LOGGER.warning("before")
+    LOGGER.handlers[0].setFormatter(logging.Formatter("now %(message)s"))
+    LOGGER.warning("behind")
+    return x + 1
+
+
+def ends_lines_in_another_way(x):
+    LOGGER.warning("before")
+    LOGGER.handlers[0].terminator = "!\n"
+    return x + 1
+
+
+def takes_the_handlers_away(x):
+    LOGGER.warning("before")
+    LOGGER.handlers.clear()
+    return x + 1
+
+
+def adds_a_filter(x):
+    LOGGER.warning("before")
+    LOGGER.filters.append(hides)
+    return x + 1
+
+
+def ignores_warnings_from_now_on(x):
+    warnings.warn("before", stacklevel=1)
+    warnings.filters.insert(0, ("ignore", None, Warning, None, 0))
+    return x + 1
+
+
+def hides(record):
+    return False
+
+
+STEERING = [
+    turns_a_handler_off,
+    formats_in_another_way,
+    ends_lines_in_another_way,
+    takes_the_handlers_away,
+    adds_a_filter,
+    ignores_warnings_from_now_on,
+]
+
+
+@pytest.mark.parametrize("program", STEERING, ids=lambda f: f.__name__)
+def test_what_shows_it_changes_inside(program):
+    def told(function):
+        with written_by_logger() as stream, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LOGGER, "filters", [])
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                y = function(torch.ones(2))
+        return y.tolist(), stream.getvalue(), [str(each.message) for each in caught]
+
+    expected = told(program)
+    assert "before" in expected[1] or expected[2]
+    graphs, breaks = graphlift.graph_count(), graphlift.counters()["graph_breaks"]
+    compiled = graphlift.compile(program)
+    assert [told(compiled) for _ in range(2)] == [expected] * 2
+    assert graphlift.graph_count() > graphs and graphlift.counters()["graph_breaks"] > breaks

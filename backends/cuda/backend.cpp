@@ -13,6 +13,7 @@
 #include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
 #include "base/log.h"
+#include "ops/traits.h"
 
 namespace graphlift::cuda {
 namespace {
@@ -73,8 +74,8 @@ class Cuda final : public backend::Backend {
     };
     auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
     if (how.mode != "reduce-overhead" && how.mode != "max-autotune") return program;
-    if (leaves_gpu(graph)) {
-      log(Artifact::PerfHints, "a graph is launched call by call, not as a CUDA graph: it has tensors of the CPU");
+    if (const std::string why = unrecordable(graph); !why.empty()) {
+      log(Artifact::PerfHints, "a graph is launched call by call, not as a CUDA graph: it has " + why);
       return program;
     }
     const c10::Device place(static_cast<c10::DeviceType>(device_type_), static_cast<c10::DeviceIndex>(device));
@@ -89,11 +90,16 @@ class Cuda final : public backend::Backend {
     return node.kind == ir::NodeKind::Call && node.op == codegen::kernel_op();
   }
 
-  bool leaves_gpu(const ir::Graph& graph) const {
-    for (const ir::Node& node : graph.nodes())
+  // What a replay would not do again. Empty: nothing.
+  std::string unrecordable(const ir::Graph& graph) const {
+    for (const ir::Node& node : graph.nodes()) {
       for (const auto& type : node.outputs)
-        if (type && type->device.type != device_type_) return true;
-    return false;
+        if (type && type->device.type != device_type_) return "tensors of the CPU";
+      const bool torchs = node.op.str().starts_with("aten::") && node.op.str() != "aten::_print.default";
+      if (node.kind == ir::NodeKind::Call && !torchs && ops::traits(node.op).effect == ops::Effect::Write)
+        return "a call that acts on more than tensors: " + std::string(node.op.str());
+    }
+    return "";
   }
 
   // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there are no kernels.

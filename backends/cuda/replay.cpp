@@ -237,7 +237,7 @@ class Replayed final : public backend::CompiledGraph {
     if (calls->recordings.size() == kMostRecordings) {
       const auto free = std::find_if(calls->recordings.begin(), calls->recordings.end(),
                                      [](const auto& recording) { return !recording->in_use(); });
-      if (free == calls->recordings.end() || calls->runs > kMostRemade) return nullptr;
+      if (free == calls->recordings.end() || calls->runs > kMostRemade) return tell_of_plain_runs(), nullptr;
       calls->recordings.erase(free);
     }
     std::vector<bool> varies = calls->varies;
@@ -257,6 +257,16 @@ class Replayed final : public backend::CompiledGraph {
     return calls->recordings.back().get();
   }
 
+  void tell_of_plain_runs() const {
+    if (told_) return;
+    told_ = true;
+    log(Artifact::PerfHints, [] {
+      return "a graph's " + std::to_string(kMostRecordings) +
+             " recordings do not serve a call, since their results are in use or inputs lie elsewhere: launched call "
+             "by call";
+    });
+  }
+
   void refuse(const std::string& why) const {
     refused_ = true;
     calls_.clear();
@@ -271,7 +281,7 @@ class Replayed final : public backend::CompiledGraph {
   const size_t inputs_, outputs_, symbols_;
   const std::vector<bool> written_;
   mutable std::mutex mutex_;  // of what follows
-  mutable bool refused_ = false;
+  mutable bool refused_ = false, told_ = false;
   mutable std::vector<std::unique_ptr<Calls>> calls_;
 };
 

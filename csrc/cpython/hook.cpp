@@ -34,13 +34,14 @@ bool watched([[maybe_unused]] PyCodeObject* code) {
   return false;
 }
 
-// Finalizers and callbacks that the garbage collector runs come between any two instructions of the program.
-bool collecting(PyThreadState* thread) { return thread->interp->gc.collecting != 0; }
+// Not the program's own: finalizers and callbacks that the garbage collector runs, which come between any two
+// instructions, and audit hooks and trace functions, which CPython runs with tracing off.
+bool beside_program(PyThreadState* thread) { return thread->interp->gc.collecting != 0 || thread->tracing != 0; }
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   FrameHandler* handler = handler_of_thread;
   Frame frame(raw);
-  if (handler && !observed(thread) && !watched(frame.code()) && !collecting(thread)) {
+  if (handler && !observed(thread) && !watched(frame.code()) && !beside_program(thread)) {
     bool handled = true;
     PyObject* result = handler->evaluate(frame, throwing != 0, &handled);
     if (handled) return result;

@@ -19,7 +19,7 @@ class FrameHandler {
 // order, on the same thread. The hook is in the interpreter while any scope with a handler lives in any thread; an
 // evaluator that was there before is chained: it gets what no handler takes, and every frame that is left by
 // leave_to_default. Frames go to the default evaluator while the thread has a trace or profile function, a monitoring
-// tool is active, or the garbage collector runs.
+// tool is active, the garbage collector runs, or an audit hook does.
 class HookScope {
  public:
   explicit HookScope(FrameHandler* handler);

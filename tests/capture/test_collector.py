@@ -1,6 +1,7 @@
 """What the garbage collector runs comes between any two instructions: it is no part of the program."""
 
 import gc
+import sys
 
 import pytest
 import torch
@@ -54,3 +55,30 @@ def test_nothing_that_the_collector_runs_is_captured(runs):
             gc.callbacks.remove(callback)
     assert watched == plain and watched["graphs"] == 2 and watched["graph_breaks"] == 1
     assert {"callback": "start", "finalizer": "died"}[runs] in said
+
+
+HEARD = []
+LISTENING = []  # an audit hook can't be taken away
+
+
+def hook(event, arguments):
+    if LISTENING:
+        HEARD.append(str(event))
+
+
+def audited(x):
+    name = id(audited) > 0
+    return x * 2 + name
+
+
+def test_audit_hooks_are_not_captured():
+    sys.addaudithook(hook)
+    LISTENING.append(True)
+    try:
+        compiled = graphlift.compile(audited, fullgraph=True)
+        for _ in range(3):
+            assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 3.0))
+    finally:
+        LISTENING.clear()
+    assert HEARD
+    assert graphlift.graph_count() == 1

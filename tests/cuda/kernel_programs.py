@@ -144,10 +144,10 @@ def scalar_tensor(x, scale):
 @program((12, 16), grad=False)
 def factories(x):
     return [
-        x + torch.arange(16),
-        torch.zeros(3, 4) + x[0, 0],
+        x + torch.arange(16, device=x.device),
+        torch.zeros(3, 4, device=x.device) + x[0, 0],
         torch.full_like(x, 2.5) * x,
-        torch.arange(12)[:, None] * x,
+        torch.arange(12, device=x.device)[:, None] * x,
     ]
 
 

@@ -60,7 +60,7 @@ class Cuda final : public backend::Backend {
     }
     if (device_type_ == kCuda) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     const DeviceFacts& facts = device_facts(device);
-    KernelBatch batch({facts.architecture, facts.processors});
+    KernelBatch batch({facts.architecture, facts.processors, facts.shared_bytes});
     std::vector<std::shared_ptr<const CompiledKernel>> kernels(parts.kernels.size());
     for (const ir::Node& node : parts.graph->nodes())
       if (is_kernel(node))

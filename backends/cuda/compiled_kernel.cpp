@@ -64,6 +64,18 @@ void obtain(std::vector<Compilation>* compilations) {
   }
 }
 
+// More than 48 KiB of shared memory have to be asked for, on each device.
+void allow_shared(void* function, int bytes) {
+  constexpr int kMaxDynamicSharedBytes = 8;
+  int devices = 0;
+  check_driver(driver().cuDeviceGetCount(&devices), "counting GPUs");
+  for (int i = 0; i < devices; ++i) {
+    int handle = 0;
+    check_driver(driver().cuDeviceGet(&handle, i), "a GPU");
+    check_driver(driver().cuKernelSetAttribute(kMaxDynamicSharedBytes, bytes, function, handle), "shared memory");
+  }
+}
+
 std::unique_ptr<LoadedKernel> load(KernelSource source, const std::string& code) {
   void* library = nullptr;  // lives as long as the process
   check_driver(driver().cuLibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0), "loading");
@@ -71,6 +83,7 @@ std::unique_ptr<LoadedKernel> load(KernelSource source, const std::string& code)
   for (const KernelLaunch& launch : source.launches) {
     void* function = nullptr;
     check_driver(driver().cuLibraryGetKernel(&function, library, launch.name.c_str()), "finding a function");
+    if (launch.shared > 0) allow_shared(function, launch.shared);
     loaded->functions.push_back(function);
   }
   loaded->source = std::move(source);
@@ -108,8 +121,8 @@ std::shared_ptr<const CompiledKernel> KernelBatch::add(const codegen::Kernel& ke
                                                        const std::vector<bool>& by_value) {
   // Held by the GIL.
   static auto* known = new std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>>;
-  std::string key =
-      print(kernel) + "sm_" + std::to_string(target_.architecture) + " " + std::to_string(target_.processors) + " ";
+  std::string key = print(kernel) + "sm_" + std::to_string(target_.architecture) + " " +
+                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) + " ";
   for (const bool value : by_value) key += value ? 'v' : 'm';
   auto& entry = (*known)[key];
   if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target_);

@@ -84,7 +84,8 @@ class KernelEmitter {
     }
     const bool loops = launch < schedule_.phases;
     result_.launches.push_back({"kernel" + str(static_cast<int64_t>(bodies_.size())), blocks(),
-                                launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads});
+                                launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
+                                static_cast<int>(values_.shared_bytes())});
     bodies_.push_back(values_.take());
   }
 

@@ -11,6 +11,7 @@ struct KernelLaunch {
   ir::Sym blocks;  // gridDim.x
   int splits;      // gridDim.y
   int threads;
+  int shared = 0;  // bytes that are asked for at the launch
 };
 
 // Parameters: the buffers (a pointer, or the value itself), the numbers as int (long long when `wide`), and, when there

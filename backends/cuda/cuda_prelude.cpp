@@ -6,6 +6,9 @@ namespace {
 
 // GL_CONVERSIONS: a compiler for another machine brings its own.
 constexpr std::string_view kPrelude = R"cuda(
+#ifndef GL_SHARED
+#define GL_SHARED(name, bytes) extern __shared__ __align__(16) unsigned char name[]
+#endif
 struct gl_bf16 { unsigned short bits; };
 struct gl_f16 { unsigned short bits; };
 struct gl_bool { unsigned char bits; };

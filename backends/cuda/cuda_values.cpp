@@ -24,6 +24,7 @@ ValueWriter::ValueWriter(const Kernel& kernel, const Schedule& schedule, const s
   find_live();
   find_escaping();
   if (schedule.keeps) find_kept();
+  if (schedule.room > 0) find_shared();
 }
 
 void ValueWriter::begin() {
@@ -34,7 +35,8 @@ void ValueWriter::begin() {
 }
 
 std::string ValueWriter::take() {
-  const std::string room = room_ ? "  alignas(16) __shared__ unsigned char room[" + str(room_) + "];\n" : "";
+  std::string room = room_ ? "  alignas(16) __shared__ unsigned char room[" + str(room_) + "];\n" : "";
+  if (shared_bytes_) room += "  GL_SHARED(kept, " + str(shared_bytes_) + ");\n";
   return room + text_;
 }
 
@@ -86,11 +88,18 @@ std::set<int> ValueWriter::needed(int at, bool without_kept) const {
   return found;
 }
 
+// The first phase of each element value, and in how many it is used.
+std::map<int, int> ValueWriter::first_uses(std::map<int, int>* uses) const {
+  std::map<int, int> first;
+  for (int at = 0; at < schedule_.phases; ++at)
+    for (const int i : needed(at, false)) first.emplace(i, at), ++(*uses)[i];
+  return first;
+}
+
 // Loads first, then what is dear to compute again.
 void ValueWriter::find_kept() {
-  std::map<int, int> first, uses;
-  for (int at = 0; at < schedule_.phases; ++at)
-    for (const int i : needed(at, false)) first.emplace(i, at), ++uses[i];
+  std::map<int, int> uses;
+  const std::map<int, int> first = first_uses(&uses);
   int left = kKeptRegisters / std::max(1, schedule_.steps * schedule_.lanes);
   for (const bool loads : {true, false}) {
     for (const auto& [i, count] : uses) {
@@ -102,6 +111,21 @@ void ValueWriter::find_kept() {
       left -= registers;
       kept_.emplace(i, first.at(i));
     }
+  }
+}
+
+void ValueWriter::find_shared() {
+  std::map<int, int> uses;
+  const std::map<int, int> first = first_uses(&uses);
+  const Sym elements = product(kernel_, schedule_.inner);
+  for (const auto& [i, count] : uses) {
+    const ScalarNode& of = node(i);
+    if (count < 2 || of.kind != Kind::Load || lane_stride(of.index).same(0)) continue;
+    const int64_t bytes =
+        ceildiv(elements * ir::bytes(kernel_.buffers[static_cast<size_t>(of.buffer)].dtype), 16).constant() * 16;
+    if (shared_bytes_ + bytes > schedule_.room) continue;
+    shared_.emplace(i, Shared{first.at(i), shared_bytes_});
+    shared_bytes_ += bytes;
   }
 }
 
@@ -166,6 +190,28 @@ std::string ValueWriter::read(int i) const {
   const bool array =
       of.kind == Kind::Load || of.kind == Kind::Reduce || (!is_inner(i) && escapes_[static_cast<size_t>(i)]);
   return lanes > 1 && array ? name(i) + "[j]" : name(i);
+}
+
+// The thread's values of this step.
+std::string ValueWriter::shared_place(int i) const {
+  const std::string type = memory_name(kernel_.buffers[static_cast<size_t>(node(i).buffer)].dtype);
+  return "((" + type + "*)(kept + " + str(shared_.at(i).place) + ") + r * " + str(schedule_.lanes) + ")";
+}
+
+void ValueWriter::keep_shared(int i, int lanes) {
+  const std::string type = memory_name(kernel_.buffers[static_cast<size_t>(node(i).buffer)].dtype);
+  if (lanes == 1) return line("*" + shared_place(i) + " = gl_down<" + type + ">::of(" + name(i) + ");");
+  line("gl_store<" + str(lanes) + ">(" + shared_place(i) + ", " + name(i) + ");");
+}
+
+void ValueWriter::load_shared(int i, int lanes) {
+  const std::string type = compute_name(node(i).type);
+  if (lanes == 1) {
+    uniform_.insert(i);
+    return line("const " + type + " " + name(i) + " = gl_up(*" + shared_place(i) + ");");
+  }
+  line(type + " " + name(i) + "[" + str(lanes) + "];");
+  line("gl_load<" + str(lanes) + ">(" + shared_place(i) + ", " + name(i) + ");");
 }
 
 void ValueWriter::load(int i, int lanes) {
@@ -336,8 +382,16 @@ void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
   std::vector<size_t> written;
   for (size_t i = 0; i < kernel_.stores.size(); ++i)
     if (varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
-  for (const int i : values)
-    if (node(i).kind == Kind::Load) load(i, lanes);
+  for (const int i : values) {
+    if (node(i).kind != Kind::Load) continue;
+    const auto shared = shared_.find(i);
+    if (shared != shared_.end() && shared->second.made < at) {
+      load_shared(i, lanes);
+      continue;
+    }
+    load(i, lanes);
+    if (shared != shared_.end()) keep_shared(i, lanes);
+  }
   for (const size_t i : written) declare_written(i, lanes);
   open_lanes(lanes);
   for (const int i : values)

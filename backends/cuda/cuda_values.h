@@ -31,6 +31,7 @@ class ValueWriter {
   void declare_kept(int phase);  // before the loop of the phase
   bool is_live(int node) const { return live_[static_cast<size_t>(node)]; }
   int row_lanes() const { return schedule_.shape == Shape::Rows ? 1 : schedule_.lanes; }
+  int64_t shared_bytes() const { return shared_bytes_; }                // of kept(), asked for at the launch
   void need_room(int bytes) { room_ = bytes > room_ ? bytes : room_; }  // shared memory
 
   const std::vector<ir::Sym>& numbers() const { return numbers_; }
@@ -43,6 +44,8 @@ class ValueWriter {
   void find_live();
   void find_escaping();
   void find_kept();
+  void find_shared();
+  std::map<int, int> first_uses(std::map<int, int>* uses) const;
   std::set<int> needed(int phase, bool without_kept) const;
   void need(int i, int phase, bool without_kept, std::set<int>* found) const;
   bool is_at_hand(int i, int phase) const;
@@ -52,6 +55,9 @@ class ValueWriter {
   std::string name(int i) const;
   std::string read(int i) const;
   void load(int i, int lanes);
+  void load_shared(int i, int lanes);
+  void keep_shared(int i, int lanes);
+  std::string shared_place(int i) const;
   void row_load(int i, int lanes);
   void load_lanes(int i, const std::string& to, const std::string& from, int lanes);
   std::string expression(int i, int lanes);
@@ -74,7 +80,13 @@ class ValueWriter {
   std::vector<bool> live_;
   std::vector<bool> escapes_;  // values of rows that are read outside their own lane loop
   std::map<int, int> kept_;    // element values in registers: the phase that makes them
-  std::set<int> uniform_;      // loads that are the same for all lanes
+  struct Shared {
+    int made;       // the phase that reads them from memory
+    int64_t place;  // of the first, in bytes
+  };
+  std::map<int, Shared> shared_;  // loads whose values stay in shared memory; a thread reads its own only
+  int64_t shared_bytes_ = 0;
+  std::set<int> uniform_;  // loads that are the same for all lanes
 };
 
 }  // namespace graphlift::cuda

@@ -18,6 +18,8 @@ namespace graphlift::cuda {
   FUNCTION(cuCtxSetCurrent, (void*))                                                                             \
   FUNCTION(cuLibraryLoadData, (void**, const void*, const int*, void**, unsigned, const int*, void**, unsigned)) \
   FUNCTION(cuLibraryGetKernel, (void**, void*, const char*))                                                     \
+  FUNCTION(cuDeviceGetCount, (int*))                                                                             \
+  FUNCTION(cuKernelSetAttribute, (int, int, void*, int))                                                         \
   FUNCTION(cuLaunchKernel,                                                                                       \
            (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)) \
   FUNCTION(cuStreamIsCapturing, (void*, int*))                                                                   \
@@ -38,6 +40,7 @@ void check_driver(int result, const char* what);
 struct DeviceFacts {
   int architecture = 0;  // 10 * major + minor
   int processors = 0;
+  int shared_bytes = 0;     // memory that the threads of one block may share
   void* context = nullptr;  // the primary one, which torch uses
   std::string refusal;
 };

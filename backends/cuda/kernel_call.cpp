@@ -120,10 +120,11 @@ class KernelCall final : public reference::NativeCall {
       const KernelLaunch& launch = loaded.source.launches[i];
       const int64_t blocks = launch.blocks.eval(symbols);
       if (blocks <= 0) continue;
-      check_driver(driver().cuLaunchKernel(
-                       loaded.functions[i], static_cast<unsigned>(blocks), static_cast<unsigned>(launch.splits), 1,
-                       static_cast<unsigned>(launch.threads), 1, 1, 0, queue, parameters.data(), nullptr),
-                   "a launch");
+      check_driver(
+          driver().cuLaunchKernel(loaded.functions[i], static_cast<unsigned>(blocks),
+                                  static_cast<unsigned>(launch.splits), 1, static_cast<unsigned>(launch.threads), 1, 1,
+                                  static_cast<unsigned>(launch.shared), queue, parameters.data(), nullptr),
+          "a launch");
     }
   }
 

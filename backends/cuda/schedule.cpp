@@ -21,6 +21,8 @@ constexpr int kStepsPerThread = 4;
 constexpr int kMostSteps = 16;
 // Blocks of 256 threads that a processor has at once: loads in flight are what fills the memory's bandwidth.
 constexpr int kBlocksPerProcessor = 8;
+// What a block shares besides: the places where threads join values.
+constexpr int kSharedBesides = 4 << 10;
 // Elements that are worth a block of their own.
 constexpr int64_t kSplitElements = 8192;
 
@@ -90,12 +92,18 @@ class Scheduler {
   }
 
   // --- axes ----------------------------------------------------------------------------------------------------------
-  // What is read or written once per row counts little.
+  // What is the same along an axis is little memory.
+  bool is_large(const Affine& index) const {
+    for (size_t i = 0; i < index.strides.size(); ++i)
+      if (index.strides[i].same(0) && hint(kernel_.axes[i].extent, 64) >= 4) return false;
+    return true;
+  }
+
   int64_t unit_steps(int candidate) const {
     int64_t score = 0;
     for_each_access(kernel_, [&](int buffer, const Affine& index, int weight) {
       const Sym& stride = index.strides[static_cast<size_t>(candidate)];
-      if (reduces() && varies(kernel_, index)) weight *= 16;
+      if (is_large(index)) weight *= 16;
       weight *= ir::bytes(kernel_.buffers[static_cast<size_t>(buffer)].dtype);
       if (stride.same(1))
         score += 2 * weight;
@@ -217,7 +225,10 @@ class Scheduler {
       made_.across = made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
     }
     split_rows(steps);
-    if (made_.splits == 1 && product(kernel_, made_.inner).is_constant()) unroll_rows();
+    if (made_.splits > 1 || !product(kernel_, made_.inner).is_constant()) return;
+    unroll_rows();
+    if (!made_.keeps && made_.phases > 1 && made_.across == made_.threads)
+      made_.room = std::max(0, target_.shared_bytes - kSharedBesides);
   }
 
   void split_rows(int64_t steps) {
@@ -265,7 +276,7 @@ class Scheduler {
     const int64_t lines = made_.threads / made_.across;
     int64_t splits = 4 * target_.processors / blocks;
     if (product(kernel_, made_.inner).is_constant()) splits = std::min(splits, rows / (8 * lines));
-    if (splits >= 2) made_.splits = static_cast<int>(std::min<int64_t>(splits, 256));
+    if (splits >= 2) made_.splits = static_cast<int>(std::min<int64_t>(splits, 1024));
   }
 
   const Kernel& kernel_;

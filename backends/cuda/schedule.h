@@ -13,6 +13,7 @@ inline constexpr int kKeptRegisters = 64;
 struct Target {
   int architecture = 90;  // compute capability, 10 * major + minor
   int processors = 132;
+  int shared_bytes = 227 << 10;  // of one block
 };
 
 // What only the tensors of a call tell; the first of each is what is compiled ahead.
@@ -40,6 +41,7 @@ struct Schedule {
   int across = 1;      // a power of two; Rows: at most 32, or all threads
   int steps = 0;       // Rows: of each thread, unrolled; 0: a loop
   bool keeps = false;  // with steps: element values stay in registers from phase to phase
+  int room = 0;        // bytes of shared memory for element values from phase to phase; 0: read again
   int splits = 1;      // blocks that share the elements of a row or column; > 1: one launch per phase
   bool wide = false;
   // Per node: computed once per step along the reduced axes, and the loops that have to be complete before it.

@@ -91,7 +91,12 @@ int cuDeviceGet(int* handle, int device) {
   return 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 4;
+  constexpr int kMajor = 75, kMinor = 76, kSharedBytes = 97;
+  *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : attribute == kSharedBytes ? 227 << 10 : 4;
+  return 0;
+}
+int cuDeviceGetCount(int* count) {
+  *count = 1;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void** context, int) {
@@ -141,6 +146,8 @@ int cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned th
   }
   return 0;
 }
+
+int cuKernelSetAttribute(int, int, void*, int) { return 0; }
 
 int cuStreamIsCapturing(void*, int* capturing) {
   *capturing = 0;

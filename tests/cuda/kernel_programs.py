@@ -237,6 +237,12 @@ def long_rows(x):
     return [x.sum(-1), x.softmax(-1), x.amax(), x / x.abs().sum()]
 
 
+@every([[(136, 20011)]])
+@every([[(133, 33000)]], dtype=BF16)
+def rows_in_shared_memory(x):
+    return [x.softmax(-1), F.layer_norm(x, x.shape[-1:])]
+
+
 @program((64, 10), ((64,), torch.int64))
 def loss(x, target):
     return [F.cross_entropy(x, target), F.mse_loss(x, x.detach() * 0.5)]

@@ -75,6 +75,30 @@ TEST(Schedule, FewColumnsAreSplitOverTheirRows) {
   EXPECT_EQ(source.workspace.constant(), int64_t{768} * 8 * schedule.splits);
 }
 
+// Gradients of a layer norm's weights: two numbers per row lie next to each other, the large operands do along a row.
+TEST(Schedule, LargeOperandsChooseTheAxis) {
+  const auto kernel = kernel_of(R"(%0: bf16[32768, 2048]{2048, 1} cpu = input x
+%1: f32[32768, 1]{1, 1} cpu = input mean
+%2: f32[32768, 2048]{2048, 1} cpu = aten::sub.Tensor(%0, %1, 1)
+%3: f32[2048]{1} cpu = aten::sum.dim_IntList(%2, [0], false, none)
+return (%3)
+)");
+  const Schedule schedule = scheduled(kernel);
+  EXPECT_EQ(schedule.shape, Shape::Columns);
+  EXPECT_GT(schedule.splits, 8);
+}
+
+TEST(Schedule, ALongRowStaysInSharedMemory) {
+  auto source_of = [](const std::string& type) {
+    const auto kernel = kernel_of(unary(type, "aten::_softmax.default(%0, 1, false)"));
+    return emit_kernel(kernel, scheduled(kernel), {false, false});
+  };
+  EXPECT_EQ(source_of("f32[2048, 50257]{50257, 1}").launches.at(0).shared, 50257 * 4 / 16 * 16 + 16);
+  EXPECT_EQ(source_of("bf16[2048, 50304]{50304, 1}").launches.at(0).shared, 50304 * 2);
+  EXPECT_EQ(source_of("f32[2048, 80001]{80001, 1}").launches.at(0).shared, 0);  // more than a block has
+  EXPECT_EQ(source_of("f32[2048, 2048]{2048, 1}").launches.at(0).shared, 0);    // in registers
+}
+
 TEST(Schedule, ATransposeHasTiles) {
   const auto kernel = kernel_of(R"(%0: f32[512, 256]{256, 1} cpu = input x
 %1: f32[256, 512]{1, 256} cpu = aten::transpose.int(%0, 0, 1)

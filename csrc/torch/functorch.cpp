@@ -23,12 +23,34 @@ PyObject* find(const char* name) {
 struct Functions {
   PyObject* unwrapped = find("get_unwrapped");
   PyObject* depth = find("get_dynamic_layer_stack_depth");
-  PyObject* close = find("pop_dynamic_layer_stack_and_undo_to_depth");
+  PyObject* innermost = find("peek_interpreter_stack");
 };
 
 const Functions& functions() {
   static constinit Once<Functions> once;
   return once.get([] { return Functions(); });
+}
+
+// How a level is closed that a transform of this kind has opened.
+constexpr std::pair<std::string_view, const char*> kClosing[] = {
+    {"TransformType.Vmap", "_vmap_decrement_nesting"},
+    {"TransformType.Grad", "_grad_decrement_nesting"},
+    {"TransformType.Jvp", "_jvp_decrement_nesting"},
+    {"TransformType.Functionalize", "_func_decrement_nesting"},
+};
+
+bool close_innermost() {
+  const Ref level = Ref::steal(PyObject_CallNoArgs(functions().innermost));
+  const Ref key = level ? Ref::steal(PyObject_CallMethod(level.get(), "key", nullptr)) : Ref();
+  const Ref words = key ? Ref::steal(PyObject_Str(key.get())) : Ref();
+  const char* text = words ? PyUnicode_AsUTF8(words.get()) : nullptr;
+  if (!text) return false;
+  for (const auto& [kind, name] : kClosing) {
+    if (kind != text) continue;
+    const Ref close = Ref::steal(find(name));
+    return close && Ref::steal(PyObject_CallNoArgs(close.get()));
+  }
+  return false;
 }
 
 }  // namespace
@@ -60,11 +82,14 @@ size_t functorch_levels() {
   return PyLong_AsSize_t(depth.get());
 }
 
+// Runs in a destructor, perhaps with an exception on its way. torch's own function for it fails in torch 2.11.
 void close_functorch_levels(size_t down_to) {
   if (functorch_levels() <= down_to) return;
-  Ref depth = Ref::steal(PyLong_FromSize_t(down_to));
-  Ref done = depth ? Ref::steal(PyObject_CallOneArg(functions().close, depth.get())) : Ref();
-  GL_CHECK(done, "a level of functorch's can't be closed");
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  while (functorch_levels() > down_to && close_innermost()) continue;
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(nullptr);
+  PyErr_Restore(type, value, traceback);
 }
 
 }  // namespace graphlift::torch_layer

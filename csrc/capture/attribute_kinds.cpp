@@ -226,7 +226,7 @@ Ref known_descriptor_get(Capture& capture, PyObject* descriptor, PyObject* objec
   if (PyType_Check(descriptor)) return Ref::borrow(descriptor);
   (void)type;
   const std::string_view type_name = Py_TYPE(descriptor)->tp_name;  // "_collections._tuplegetter" before CPython 3.12
-  if (type_name.ends_with("collections._tuplegetter")) {  // a field of a namedtuple
+  if (type_name.ends_with("collections._tuplegetter")) {            // a field of a namedtuple
     Ref seen = object ? for_c_code(capture, object) : Ref::borrow(descriptor);
     if (!seen || !object) return seen;
     return Ref::steal(Py_TYPE(descriptor)->tp_descr_get(descriptor, seen.get(), nullptr));

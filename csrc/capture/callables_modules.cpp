@@ -77,11 +77,15 @@ Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 
 Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
   c.tracer->begin_checkpoint();
+  c.checkpoints.push_back(c.deferred_calls.size());
   return Ref::borrow(Py_None);
 }
 
 Ref rule_end_checkpoint(Capture& c, const CallArgs&) {
   c.tracer->end_checkpoint();
+  const size_t before = c.checkpoints.back();
+  c.checkpoints.pop_back();
+  if (c.deferred_calls.size() > before) return break_here(c, "checkpoint_acts");
   return Ref::borrow(Py_None);
 }
 

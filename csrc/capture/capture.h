@@ -102,6 +102,7 @@ class Capture {
   // Levels of functorch and of forward-mode gradients that are open, by the root's instruction that opened them.
   std::vector<size_t> open_levels;
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
+  std::vector<size_t> checkpoints;                               // open ones: deferred calls in front of each
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error

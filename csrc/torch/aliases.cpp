@@ -77,7 +77,10 @@ std::optional<std::pair<int64_t, int64_t>> filled_span(ir::ShapeEnv& env, const 
 // the memory that is written.
 bool overlaps_in_part(ir::ShapeEnv& env, const ir::TensorType& target, const ir::TensorType& operand) {
   const auto a = filled_span(env, target), b = filled_span(env, operand);
-  return a && b && a != b && a->first < b->second && b->first < a->second;
+  if (!a || !b || a->first >= b->second || b->first >= a->second) return false;
+  for (size_t d = 0; d < target.strides.size() && d < operand.strides.size(); ++d)
+    if (env.hint(target.strides[d]) != env.hint(operand.strides[d])) return true;
+  return a != b || target.strides.size() != operand.strides.size();
 }
 
 // --- inverses of view operations -------------------------------------------------------------------------------------
@@ -244,6 +247,8 @@ ir::ValueRef Recorder::fit(const ir::TensorType& target, ir::ValueRef old, ir::V
 void Recorder::write(const at::Tensor& tensor, ir::ValueRef value) {
   auto slot = slot_of(tensor);
   FakeStorage& storage = *fake_storage(tensor);
+  if (!checkpoints_.empty() && !backward_ && storage.primal >= 0 && at::GradMode::is_enabled())
+    break_now("unsupported_tensor", "one from outside that a checkpoint's function writes to: backward does it again");
   Slot* at = slot.get();
   while (at->parent) {
     refresh(*at->parent, storage);

@@ -339,6 +339,18 @@ def replaces_the_data(x):
     return y + x
 
 
+def prints(x):
+    print("checkpointed")
+    return x.sin()
+
+
+@breaks("checkpoint_acts")
+def prints_in_a_checkpoint(x):
+    y = x * 2
+    y = torch.utils.checkpoint.checkpoint(prints, y, use_reentrant=False)  # break
+    return y + 1
+
+
 @breaks("ambient_change")
 def changes_the_default(x):
     y = x * 2

@@ -154,3 +154,47 @@ def test_cached_property():
     for _ in range(3):
         assert torch.equal(compiled(), x * 2 + 1)
     assert outside.made == 1 and torch.equal(outside.__dict__["double"], x * 2)
+
+
+class Counting(torch.nn.Module):
+    """What eager does twice, in forward and when backward makes the values again."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.weight = torch.nn.BatchNorm1d(4), torch.nn.Parameter(torch.ones(4))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return (self.norm(x) * self.weight).sin()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_is_written_to_in_a_checkpoint_is_written_to_again_by_backward(reentrant):
+    def state_after(compile):
+        torch.manual_seed(5)
+        module = Counting()
+        function = compile(lambda x: checkpoint(module, x * 2, use_reentrant=reentrant).sum() * 3)
+        for _ in range(3):
+            x = torch.randn(6, 4, requires_grad=True)
+            function(x).backward()
+        return [*module.state_dict().values(), x.grad, module.weight.grad]
+
+    graphlift.reset()
+    for got, eager in zip(state_after(graphlift.compile), state_after(lambda f: f), strict=True):
+        torch.testing.assert_close(got, eager)
+    assert graphlift.graph_count() >= 1
+
+
+def test_what_is_printed_in_a_checkpoint_is_printed_again_by_backward(capsys):
+    def told(compile):
+        def inside(x):
+            print("inside")
+            return x.sin()
+
+        function = compile(lambda x: checkpoint(inside, x * 2, use_reentrant=False).sum())
+        for _ in range(2):
+            function(torch.ones(3, requires_grad=True)).backward()
+        return capsys.readouterr().out
+
+    assert told(graphlift.compile) == told(lambda f: f) == "inside\n" * 4

@@ -185,3 +185,26 @@ def test_an_exception_and_its_frame_do_not_keep_each_other():
             assert compiled(torch.ones(1), Held())[1]() is None
     finally:
         gc.enable()
+
+
+OVERLAPPING = {
+    "transposed": lambda x: x.add_(x.t()),
+    "strides of its own": lambda x: x.mul_(x.as_strided((3, 3), (1, 3))),
+    "a part": lambda x: x[:2].add_(x[1:]),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+def test_a_write_to_memory_that_is_read_in_another_order_is_refused_as_in_eager(name):
+    def program(x):
+        y = x * 2
+        OVERLAPPING[name](y)
+        return y + 1
+
+    compiled = graphlift.compile(program)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            program(torch.ones(3, 3))
+        with pytest.raises(RuntimeError, match="unsupported operation"):
+            compiled(torch.ones(3, 3))
+    assert graphlift.graph_count() == 1

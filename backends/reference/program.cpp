@@ -108,6 +108,8 @@ void Program::execute(const Step& step, Running& running) const {
 void Program::execute_after_writing(Running& running) const {
   try {
     for (size_t i = writes_from_; i < steps_.size(); ++i) execute(steps_[i], running);
+  } catch (const InternalError& error) {
+    throw LateInternalError(error.what());
   } catch (const std::exception& error) {
     throw backend::AfterWriting(error.what());
   }

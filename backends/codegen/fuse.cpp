@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "ops/traits.h"
 
 namespace graphlift::codegen {
@@ -77,7 +79,11 @@ class Rewriter {
 
   void add_external(const ir::Node* node) {
     const Chain chain = lowered_.chain_of(*node);
-    if (options_.takes && options_.takes(*chain.front()) && add_native(chain)) return;
+    if (options_.takes && options_.takes(*chain.front())) {
+      if (add_native(chain)) return;
+      log(Artifact::PerfHints,
+          [&] { return cat(node->op.str(), " is left to torch: it is not known how its operands lie in memory"); });
+    }
     for (const ir::Node* call : chain) copy_call(*call, translated(call->args));
   }
 

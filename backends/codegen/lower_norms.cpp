@@ -7,13 +7,11 @@ namespace {
 using ir::DType;
 using Flags = std::vector<bool>;
 
-std::optional<double> count(const ir::Dims& sizes, const Flags& dims) {
-  double elements = 1;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (!dims[i]) continue;
-    if (!sizes[i].is_constant() || sizes[i].constant() == 0) return std::nullopt;
-    elements *= static_cast<double>(sizes[i].constant());
-  }
+// Elements in a sum over the dims.
+ir::Sym count(const Expr& x, const Flags& dims) {
+  ir::Sym elements = 1;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i]) elements = elements * x.sizes()[i];
   return elements;
 }
 
@@ -49,10 +47,12 @@ bool layer_norm(LowerCall& call) {
   if (*compute_type(call.out().dtype) != dtype) return false;
   const Expr x = call.operand(0, dtype);
   const Flags dims = normalized_dims(call, 1, x.rank());
-  const auto n = count(x.sizes(), dims);
-  if (!n) return false;
-  const Expr mean = sum(x, dims) / *n, off = x - mean;
-  const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / *n + call.real(4));
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  // Of no elements the mean is 0, and the other one is NaN.
+  const Expr n = x.number(elements), some = x.number(max(elements, 1));
+  const Expr mean = sum(x, dims) / some, off = x - mean;
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / n + call.real(4));
   Expr y = off * rstd;
   if (!call.none(2)) y = y * call.operand(2, dtype);
   if (!call.none(3)) y = y + call.operand(3, dtype);
@@ -66,12 +66,12 @@ bool layer_norm_backward(LowerCall& call) {
   if (*compute_type(call.type(1).dtype) != dtype) return false;
   const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
   const Flags dims = normalized_dims(call, 2, x.rank());
-  const auto n = count(x.sizes(), dims);
-  if (!n) return false;
-  const Expr rstd = call.operand(4, dtype);
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr n = x.number(elements), rstd = call.operand(4, dtype);
   const Expr xhat = (x - call.operand(3, dtype)) * rstd;
   const Expr scaled = call.none(5) ? grad : grad * call.operand(5, dtype);
-  const Expr a = sum(scaled, dims) / *n, b = sum(scaled * xhat, dims) / *n;
+  const Expr a = sum(scaled, dims) / n, b = sum(scaled * xhat, dims) / n;
   call.wants(0) ? call.give((scaled - a - xhat * b) * rstd) : call.give_nothing();
   call.wants(1) ? call.give(flat(sum(grad * xhat, others(dims)), others(dims))) : call.give_nothing();
   return call.wants(2) ? call.give(flat(sum(grad, others(dims)), others(dims))) : call.give_nothing();
@@ -83,6 +83,13 @@ Flags all_but(int rank, int kept) {
   return dims;
 }
 
+// weight * n / (n - 1).
+Expr unbiased(const Expr& like, const ir::Sym& n, double weight) {
+  if (!n.is_constant()) return like.number(n) * weight / like.number(n - 1);
+  const auto elements = static_cast<double>(n.constant());
+  return like.number(weight * elements / (elements - 1));
+}
+
 // input, weight, bias, running_mean, running_var, training, momentum, eps.
 // Results: output, save_mean, save_invstd, new running mean, new running variance.
 bool batch_norm_functional(LowerCall& call) {
@@ -91,10 +98,11 @@ bool batch_norm_functional(LowerCall& call) {
   const Expr x = call.operand(0, dtype);
   const int rank = x.rank();
   const Flags dims = all_but(rank, 1);
-  const auto n = count(x.sizes(), dims);
-  if (!n || *n < 2) return false;
-  const Expr mean = sum(x, dims) / *n, off = x - mean;
-  const Expr variance = sum(off * off, dims) / *n;
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0) || elements.same(1)) return false;
+  const Expr n = x.number(elements);
+  const Expr mean = sum(x, dims) / n, off = x - mean;
+  const Expr variance = sum(off * off, dims) / n;
   const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + call.real(7));
   Expr y = off * rstd;
   if (!call.none(1)) y = y * along(call.operand(1, dtype), 1, rank);
@@ -104,7 +112,7 @@ bool batch_norm_functional(LowerCall& call) {
   call.give(flat(mean, dims));
   call.give(flat(rstd, dims));
   call.give(call.operand(3, dtype) * (1 - m) + flat(mean, dims) * m);
-  return call.give(call.operand(4, dtype) * (1 - m) + flat(variance, dims) * (m * *n / (*n - 1)));
+  return call.give(call.operand(4, dtype) * (1 - m) + flat(variance, dims) * unbiased(x, elements, m));
 }
 
 // grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask.
@@ -114,8 +122,9 @@ bool batch_norm_backward(LowerCall& call) {
   const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
   const int rank = x.rank();
   const Flags dims = all_but(rank, 1);
-  const auto n = count(x.sizes(), dims);
-  if (!n) return false;
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr n = x.number(elements);
   const bool train = call.boolean(7);
   const Expr mean = along(call.operand(train ? 5 : 3, dtype), 1, rank);
   const Expr rstd = train ? along(call.operand(6, dtype), 1, rank)
@@ -125,7 +134,7 @@ bool batch_norm_backward(LowerCall& call) {
   const Expr weight = along(optional_or(call, 2, dtype, x, 1), 1, rank);
   if (call.wants(0)) {
     const Expr scale = rstd * weight;
-    call.give(train ? (grad - total / *n - off * (dot * rstd * rstd / *n)) * scale : grad * scale);
+    call.give(train ? (grad - total / n - off * (dot * rstd * rstd / n)) * scale : grad * scale);
   } else {
     call.give_nothing();
   }

@@ -51,7 +51,13 @@ def least(function, *inputs, count=300):
 
 
 def optimizers():
-    for what, sizes in (("40 small", SIZES * 4), ("30 of 64 Ki", (65536,) * 30), ("4 of 4 Mi", (1 << 22,) * 4)):
+    layers = (128 * 128, 128) * 60
+    for what, sizes in (
+        ("40 small", SIZES * 4),
+        ("60 layers", layers),
+        ("30 of 64 Ki", (65536,) * 30),
+        ("4 of 4 Mi", (1 << 22,) * 4),
+    ):
         row = []
         for how in ({"foreach": True}, {"fused": True}, {"foreach": False}):
             torch.manual_seed(0)

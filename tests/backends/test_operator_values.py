@@ -20,6 +20,8 @@ pytestmark = [
 COPIED = {"aten::_unsafe_view.default", "aten::lift_fresh.default"}
 # Nothing is computed when these are called alone.
 MOVED = COPIED | {"aten::detach.default", "aten::cat.default"}
+# Lowered where sizes are constant: of a group norm, the number of channels.
+CONSTANT = {"aten::native_group_norm.default", "aten::native_group_norm_backward.default", "aten::repeat.default"}
 LOWERED = [name for name in NAMES if name in TABLE and name in set(_C.lowered_operators())]
 # Samples that are more of the same for kernels.
 MOST_SAMPLES = 60
@@ -69,7 +71,7 @@ def test_values_with_symbolic_sizes_equal_eager(name):
     wrong = [text for sample in samples_of(name, most=24) if (text := problem(name, sample, dynamic=True))]
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:5])
     views = all(isinstance(t, torch.Tensor) and t._is_view() for t in _first_results(name))
-    assert views or name in MOVED or graphlift.counters()["kernels"] > before, "no kernel was made"
+    assert views or name in MOVED | CONSTANT or graphlift.counters()["kernels"] > before, "no kernel was made"
 
 
 def _first_results(name):

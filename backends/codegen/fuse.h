@@ -71,7 +71,8 @@ struct MultiKernel {
     size_t inputs;  // how many of the call's are its own
   };
   std::vector<Part> parts;
-  Kernel program;  // with symbol 0 as the number of elements of its one axis, or without an axis
+  std::vector<bool> inner;  // by result of the call: only kernels read it, and it does not leave the graph
+  Kernel program;           // with symbol 0 as the number of elements of its one axis, or without an axis
 };
 
 struct FusedGraph {

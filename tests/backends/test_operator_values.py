@@ -20,8 +20,13 @@ pytestmark = [
 COPIED = {"aten::_unsafe_view.default", "aten::lift_fresh.default"}
 # Nothing is computed when these are called alone.
 MOVED = COPIED | {"aten::detach.default", "aten::cat.default"}
-# Lowered where sizes are constant: of a group norm, the number of channels.
-CONSTANT = {"aten::native_group_norm.default", "aten::native_group_norm_backward.default", "aten::repeat.default"}
+# Lowered where sizes are constant (of a group norm, the number of channels), or tied to each other as autograd has them.
+CONSTANT = {
+    f"aten::{name}.default"
+    for name in (
+        "native_group_norm native_group_norm_backward repeat constant_pad_nd slice_scatter slice_backward select_backward"
+    ).split()
+}
 LOWERED = [name for name in NAMES if name in TABLE and name in set(_C.lowered_operators())]
 # Samples that are more of the same for kernels.
 MOST_SAMPLES = 60

@@ -32,6 +32,9 @@ std::optional<Piece> slice_of(LowerCall& call, int dim, const ir::Sym& size, siz
   return Piece{dim, *start, *end - *start};
 }
 
+// Lanes run along it: elements elsewhere along it would be read one by one, and torch's copies are faster.
+bool is_fastest(const ir::TensorType& type, int dim) { return type.strides[static_cast<size_t>(dim)].same(1); }
+
 // Within the pieces `inside`, which has their sizes; elsewhere `outside`.
 bool place(LowerCall& call, const Expr& inside, const std::vector<Piece>& pieces, const Expr& outside) {
   if (!call.gathers) return false;
@@ -42,6 +45,7 @@ bool place(LowerCall& call, const Expr& inside, const std::vector<Piece>& pieces
   for (int i = 0; i < call.out().rank(); ++i) dims.push_back({i});
   std::optional<Expr> within;
   for (const Piece& piece : pieces) {
+    if (is_fastest(call.out(), piece.dim)) return false;
     const Expr index(&call.graph, call.graph.iota(sizes, piece.dim));
     const Expr from = index - static_cast<double>(piece.start);
     const Expr here = apply(Prim::And, from >= 0.0, from < static_cast<double>(piece.count));
@@ -118,6 +122,7 @@ bool flip(LowerCall& call) {
   for (int i = 0; i < rank; ++i) {
     map.push_back({i});
     if (!turned[static_cast<size_t>(i)]) continue;
+    if (is_fastest(call.type(0), i)) return false;
     map.back().start = call.type(0).sizes[static_cast<size_t>(i)] - 1;
     map.back().step = -1;
   }

@@ -54,6 +54,28 @@ def rows(elements):
     yield "rms norm", lambda a, w: a * torch.rsqrt(a.pow(2).mean(-1, keepdim=True) + 1e-6) * w, (x, w), 2
     yield "column sum", lambda a: a.sum(0), (x,), 1
     yield "row sum", lambda a: a.sum(1), (x,), 1
+    yield from gradients(x, y, w)
+    images = x.view(-1, 64, 32, 32)
+    statistics = [torch.zeros(64), torch.ones(64)]
+    yield "batch norm", lambda a, m, v: F.batch_norm(a, m, v, training=True), (images, *statistics), 2
+    labels = torch.randint(0, columns, (len(x),))
+    yield "cross entropy", F.cross_entropy, (x, labels), 1
+
+
+def gradients(x, y, w):
+    """The operators that autograd runs, on their own."""
+    aten, columns = torch.ops.aten, x.shape[1]
+    _, mean, deviation = aten.native_layer_norm(x, [columns], w, w, 1e-5)
+
+    def layer_norm(wanted):
+        return lambda g, a, m, r, w: aten.native_layer_norm_backward(g, a, [columns], m, r, w, w, wanted)
+
+    norm = y, x, mean, deviation, w
+    yield "layer norm backward, of the input", layer_norm([True, False, False]), norm, 3
+    yield "layer norm backward, of all", layer_norm([True, True, True]), norm, 3
+    yield "softmax backward", lambda g, p: aten._softmax_backward_data(g, p, -1, torch.float32), (y, x.softmax(-1)), 3
+    yield "log softmax backward", lambda g, p: aten._log_softmax_backward_data(g, p, -1, torch.float32), (y, x), 3
+    yield "gelu backward", lambda g, a: aten.gelu_backward(g, a), (y, x), 3
 
 
 def pair(function, inputs):
@@ -70,12 +92,12 @@ def main():
     source, target = torch.randn(elements), torch.empty(elements)
     bandwidth = 2 * source.nbytes / best(lambda: target.copy_(source))
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, copy {bandwidth / 1e9:.1f} GB/s")
-    print(f"{'kernel':22} {'graphlift ms':>13} {'eager ms':>10} {'ratio':>7} {'of copy':>8}")
+    print(f"{'kernel':36} {'graphlift ms':>13} {'eager ms':>10} {'ratio':>7} {'of copy':>8}")
     with torch.no_grad():
         for name, function, inputs, tensors in rows(elements):
             ours, eager = pair(function, inputs)
             share = tensors * elements * 4 / ours / bandwidth
-            print(f"{name:22} {ours * 1e3:13.2f} {eager * 1e3:10.2f} {eager / ours:7.2f} {share:8.0%}")
+            print(f"{name:36} {ours * 1e3:13.2f} {eager * 1e3:10.2f} {eager / ours:7.2f} {share:8.0%}")
     if seconds:
         print(f"{len(seconds)} kernels compiled, {statistics.median(seconds) * 1e3:.1f} ms each at the median")
 

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "ops/traits.h"
 
 namespace graphlift::codegen {
@@ -77,7 +79,11 @@ class Rewriter {
 
   void add_external(const ir::Node* node) {
     const Chain chain = lowered_.chain_of(*node);
-    if (options_.takes && options_.takes(*chain.front()) && add_native(chain)) return;
+    if (options_.takes && options_.takes(*chain.front())) {
+      if (add_native(chain)) return;
+      log(Artifact::PerfHints,
+          [&] { return cat(node->op.str(), " is left to torch: it is not known how its operands lie in memory"); });
+    }
     for (const ir::Node* call : chain) copy_call(*call, translated(call->args));
   }
 
@@ -184,6 +190,11 @@ const ir::Op& kernel_op() {
   return op;
 }
 
+const ir::Op& multi_kernel_op() {
+  static const ir::Op op("graphlift::kernels");
+  return op;
+}
+
 const ir::Op& native_op() {
   static const ir::Op op("graphlift::native");
   return op;
@@ -210,17 +221,18 @@ constexpr Stage kStages[] = {
      "finishes products and convolutions with the calls behind them where that was measured to win"},
     {"inlining", [](FuseOptions& options) -> bool& { return options.group.inline_cheap; },
      "computes cheap values where they are used instead of storing them"},
+    {"horizontal_fusion", [](FuseOptions& options) -> bool& { return options.horizontal; },
+     "runs many small kernels of one program over different tensors as one call"},
 };
 
-void check(const ir::Graph& graph, const FusedGraph& fused) {
+}  // namespace
+
+std::string verify(const FusedGraph& fused) {
   std::string wrong = ir::verify(*fused.graph);
-  if (wrong.empty() && fused.graph->outputs().size() != graph.outputs().size()) wrong = "it has other outputs";
   for (size_t i = 0; i < fused.kernels.size() && wrong.empty(); ++i)
     if (wrong = verify(fused.kernels[i]); !wrong.empty()) wrong += " in kernel\n" + print(fused.kernels[i]);
-  GL_CHECK(wrong.empty(), "fusion left a malformed graph: " + wrong);
+  return wrong;
 }
-
-}  // namespace
 
 NativeOperation describe(const Chain& chain) {
   NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end())};
@@ -241,9 +253,11 @@ FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   if (options.epilogues) how.epilogues = find_epilogues(graph, options.takes, options.finishes);
   const auto lowered = lower(graph, how);
   const Grouping grouping = group(graph, *lowered, options.group);
-  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}, {}, {}};
+  FusedGraph result{std::make_unique<ir::Graph>(), {}, {}, {}, {}, {}};
   Rewriter(graph, *lowered, grouping, options, &result).run();
-  check(graph, result);
+  std::string wrong = verify(result);
+  if (wrong.empty() && result.graph->outputs().size() != graph.outputs().size()) wrong = "it has other outputs";
+  GL_CHECK(wrong.empty(), "fusion left a malformed graph: " + wrong);
   return result;
 }
 

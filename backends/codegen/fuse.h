@@ -20,6 +20,7 @@ struct FuseOptions {
   // What may stand behind such a call and be computed with it; see epilogue.h.
   std::function<Finish(const Chain&)> finishes = {};
   bool epilogues = true;
+  bool horizontal = true;  // asked by the backend for fuse_horizontally()
 };
 
 // A part of fusing that can be left out, as passes can.
@@ -62,19 +63,35 @@ struct KernelMemory {
   int buffer_of(size_t result) const;
 };
 
+// Kernels of one program over different memory as one call, `graphlift::kernels(index, inputs)`: the inputs of the
+// parts one after another, and so their results.
+struct MultiKernel {
+  struct Part {
+    size_t kernel;  // in FusedGraph::kernels
+    size_t inputs;  // how many of the call's are its own
+  };
+  std::vector<Part> parts;
+  std::vector<bool> inner;  // by result of the call: only kernels read it, and it does not leave the graph
+  Kernel program;           // with symbol 0 as the number of elements of its one axis, or without an axis
+};
+
 struct FusedGraph {
   std::unique_ptr<ir::Graph> graph;
   std::vector<Kernel> kernels;
   std::vector<KernelMemory> memory;  // by kernel
   std::vector<NativeOperation> natives;
   std::vector<CheckOperation> checks;
+  std::vector<MultiKernel> multis;
 };
 
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options);
+// What is wrong with it; empty: nothing.
+std::string verify(const FusedGraph& fused);
 
 const ir::Op& kernel_op();
+const ir::Op& multi_kernel_op();
 const ir::Op& native_op();
 const ir::Op& check_op();
-size_t index_of(const ir::Node& call);  // of a kernel, native call or check: in its list
+size_t index_of(const ir::Node& call);  // of a kernel, multi-kernel, native call or check: in its list
 
 }  // namespace graphlift::codegen

@@ -7,6 +7,8 @@
 #include "backends/codegen/needs.h"
 #include "backends/codegen/unit_order.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "ops/layout.h"
 #include "ops/traits.h"
 
@@ -381,6 +383,9 @@ class Grouper {
       return;
     }
     result_.external_joins.insert(node->value->node);
+    log(Artifact::PerfHints, [&] {
+      return cat(node->value->node->op.str(), " is left to torch: its parts are not all made by one kernel");
+    });
     external_.emplace(node->value->node, -1);
     const int unit = external_.at(node->value->node) = units_.add();
     if (barrier_ >= 0) units_.depend(unit, barrier_);

@@ -151,4 +151,20 @@ void merge_axes(Kernel* kernel) {
   }
 }
 
+std::optional<Kernel> of_any_size(const Kernel& kernel) {
+  if (kernel.axes.size() != 1 || kernel.axes[0].reduced) return std::nullopt;
+  const ir::Sym& extent = kernel.axes[0].extent;
+  if (!extent.is_constant() || extent.constant() < 2) return std::nullopt;
+  auto constant = [](const Affine& index) {
+    return index.offset.is_constant() && (index.strides.empty() || index.strides[0].is_constant());
+  };
+  for (const ScalarNode& node : kernel.nodes)
+    if (!constant(node.index) || !node.integer.is_constant()) return std::nullopt;
+  for (const KernelStore& store : kernel.stores)
+    if (!constant(store.index)) return std::nullopt;
+  Kernel made = kernel;
+  made.axes[0].extent = ir::Sym::symbol(0);
+  return made;
+}
+
 }  // namespace graphlift::codegen

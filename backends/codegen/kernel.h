@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,5 +80,9 @@ std::string verify(const Kernel& kernel);
 
 // Puts neighbouring axes together where every access lies so that they are one, and drops axes of one element.
 void merge_axes(Kernel* kernel);
+
+// The same kernel for any number of elements, symbol 0; nullopt: something else than the size of one kept axis, of two
+// elements or more, would vary.
+std::optional<Kernel> of_any_size(const Kernel& kernel);
 
 }  // namespace graphlift::codegen

@@ -5,6 +5,8 @@
 
 #include "backends/codegen/lower_rule.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "ops/layout.h"
 #include "ops/traits.h"
 
@@ -26,7 +28,7 @@ class Lowering {
       else if (node.kind == ir::NodeKind::Input)
         define(node, 0, result_.graph.buffer(ref(node, 0), *node.outputs[0]));
       else if (!lower_call(node))
-        keep(node);
+        leave(node);
     }
   }
 
@@ -44,9 +46,16 @@ class Lowering {
     return compute_type(type.dtype) && (type.device.type == options_.device_type || type.rank() == 0);
   }
 
-  bool suitable(const ir::Node& node) const {
-    bool fits = node.kind == ir::NodeKind::Call && !(options_.keeps && options_.keeps(node));
-    bool any = false;
+  bool is_kept(const ir::Node& node) const { return options_.keeps && options_.keeps(node); }
+
+  bool refuse(std::string_view words) {
+    refusal_ = words;
+    return false;
+  }
+
+  bool suitable(const ir::Node& node) {
+    if (node.kind != ir::NodeKind::Call || is_kept(node)) return false;
+    bool fits = true, any = false;
     for (const auto& type : node.outputs) {
       if (!type) continue;
       fits = fits && computable(*type) && type->device.type == options_.device_type;
@@ -54,20 +63,22 @@ class Lowering {
     }
     for (const ir::Arg& arg : node.args)
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { fits = fits && computable(graph_.type(value)); });
-    return fits && any;
+    if (!fits) return refuse("a tensor is of another device, or of a dtype that kernels don't compute with");
+    return any || refuse("it has no tensor as result");
   }
 
-  static bool apply(const LowerRow& row, LowerCall& call) {
+  bool apply(const LowerRow& row, LowerCall& call) {
     try {
-      return row.rule(call);
+      return row.rule(call) || refuse("kernels do not do it with these arguments");
     } catch (const NotLowered&) {
-      return false;
+      return refuse("its operands' sizes are not known to fit, though they do");
     }
   }
 
   bool lower_call(const ir::Node& node) {
     const ir::ValueRef* viewed = ops::viewed_value(node);
     const LowerRow* row = find_lowering(node.op);
+    refusal_ = "kernels do not do it";
     const std::function<Value(const ir::ValueRef&)> read = [&](const ir::ValueRef& value) {
       return result_.values.at(value);
     };
@@ -75,7 +86,8 @@ class Lowering {
     if (row && suitable(node) && apply(*row, call) && accept(node, viewed != nullptr, call.results)) return true;
     if (!viewed || node.outputs.empty()) return false;
     for (const auto& type : node.outputs)  // another kind of elements (view_as_real) has no index map
-      if (type && type->dtype != graph_.type(*viewed).dtype) return false;
+      if (type && type->dtype != graph_.type(*viewed).dtype)
+        return refuse("a view whose elements are of another dtype");
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i]) define(node, i, result_.graph.alias(read(*viewed), *node.outputs[i]));
     return true;
@@ -83,10 +95,12 @@ class Lowering {
 
   // The results as the graph's values: of the stored type, each with memory of its own unless it is a view.
   bool accept(const ir::Node& node, bool is_view, std::vector<Value>& results) {
-    if (results.size() != node.outputs.size()) return false;
+    if (results.size() != node.outputs.size()) return refuse("kernels do not make all of its results");
     for (size_t i = 0; i < results.size(); ++i) {
       if (!node.outputs[i]) continue;
-      if (!results[i] || !ops::same(results[i]->sizes, node.outputs[i]->sizes)) return false;
+      if (!results[i]) return refuse("kernels do not make all of its results");
+      if (!ops::same(results[i]->sizes, node.outputs[i]->sizes))
+        return refuse("the sizes of its result are not known to be its operands', though they are");
     }
     std::vector<Value> defined(results.size(), nullptr);
     for (size_t i = 0; i < results.size(); ++i) {
@@ -105,6 +119,16 @@ class Lowering {
     return fresh ? value : result_.graph.map(Prim::Copy, {value});
   }
 
+  // The call stays torch's, and who asks for hints is told why.
+  void leave(const ir::Node& node) {
+    keep(node);
+    if (is_kept(node) || !node.op.str().starts_with("aten::")) return;
+    log(Artifact::PerfHints, [&] {
+      const std::string where = node.where.file.empty() ? "" : cat(" (", node.where.file, ":", node.where.line, ")");
+      return cat(node.op.str(), where, " is left to torch: ", refusal_);
+    });
+  }
+
   void keep(const ir::Node& node) {
     LoweredCall call{&node, true, std::vector<Value>(node.outputs.size(), nullptr)};
     for (size_t i = 0; i < node.outputs.size(); ++i) {
@@ -118,6 +142,7 @@ class Lowering {
   const ir::Graph& graph_;
   const LowerOptions& options_;
   Lowered& result_;
+  std::string_view refusal_;  // why the call at hand is not lowered
 };
 
 }  // namespace

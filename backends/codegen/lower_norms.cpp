@@ -1,5 +1,6 @@
 // Owns: lowering of layer, group and batch norms and of their gradients.
 #include "backends/codegen/lower_rule.h"
+#include "ops/layout.h"
 
 namespace graphlift::codegen {
 namespace {
@@ -7,13 +8,11 @@ namespace {
 using ir::DType;
 using Flags = std::vector<bool>;
 
-std::optional<double> count(const ir::Dims& sizes, const Flags& dims) {
-  double elements = 1;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (!dims[i]) continue;
-    if (!sizes[i].is_constant() || sizes[i].constant() == 0) return std::nullopt;
-    elements *= static_cast<double>(sizes[i].constant());
-  }
+// Elements in a sum over the dims.
+ir::Sym count(const Expr& x, const Flags& dims) {
+  ir::Sym elements = 1;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i]) elements = elements * x.sizes()[i];
   return elements;
 }
 
@@ -49,10 +48,12 @@ bool layer_norm(LowerCall& call) {
   if (*compute_type(call.out().dtype) != dtype) return false;
   const Expr x = call.operand(0, dtype);
   const Flags dims = normalized_dims(call, 1, x.rank());
-  const auto n = count(x.sizes(), dims);
-  if (!n) return false;
-  const Expr mean = sum(x, dims) / *n, off = x - mean;
-  const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / *n + call.real(4));
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  // Of no elements the mean is 0, and the other one is NaN.
+  const Expr n = x.number(elements), some = x.number(max(elements, 1));
+  const Expr mean = sum(x, dims) / some, off = x - mean;
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / n + call.real(4));
   Expr y = off * rstd;
   if (!call.none(2)) y = y * call.operand(2, dtype);
   if (!call.none(3)) y = y + call.operand(3, dtype);
@@ -66,12 +67,12 @@ bool layer_norm_backward(LowerCall& call) {
   if (*compute_type(call.type(1).dtype) != dtype) return false;
   const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
   const Flags dims = normalized_dims(call, 2, x.rank());
-  const auto n = count(x.sizes(), dims);
-  if (!n) return false;
-  const Expr rstd = call.operand(4, dtype);
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr n = x.number(elements), rstd = call.operand(4, dtype);
   const Expr xhat = (x - call.operand(3, dtype)) * rstd;
   const Expr scaled = call.none(5) ? grad : grad * call.operand(5, dtype);
-  const Expr a = sum(scaled, dims) / *n, b = sum(scaled * xhat, dims) / *n;
+  const Expr a = sum(scaled, dims) / n, b = sum(scaled * xhat, dims) / n;
   call.wants(0) ? call.give((scaled - a - xhat * b) * rstd) : call.give_nothing();
   call.wants(1) ? call.give(flat(sum(grad * xhat, others(dims)), others(dims))) : call.give_nothing();
   return call.wants(2) ? call.give(flat(sum(grad, others(dims)), others(dims))) : call.give_nothing();
@@ -83,28 +84,66 @@ Flags all_but(int rank, int kept) {
   return dims;
 }
 
+// weight * n / (n - 1).
+Expr unbiased(const Expr& like, const ir::Sym& n, double weight) {
+  if (!n.is_constant()) return like.number(n) * weight / like.number(n - 1);
+  const auto elements = static_cast<double>(n.constant());
+  return like.number(weight * elements / (elements - 1));
+}
+
+struct Normalized {
+  Expr y, mean, variance, rstd;  // dims of statistics stay
+  Flags dims;
+  ir::Sym elements;
+};
+
+// input, weight, bias.
+std::optional<Normalized> normalized(LowerCall& call, double eps) {
+  const DType dtype = DType::float32;
+  const Expr x = call.operand(0, dtype);
+  const int rank = x.rank();
+  const Flags dims = all_but(rank, 1);
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0) || elements.same(1)) return std::nullopt;
+  const Expr n = x.number(elements);
+  const Expr mean = sum(x, dims) / n, off = x - mean;
+  const Expr variance = sum(off * off, dims) / n;
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + eps);
+  Expr y = off * rstd;
+  if (!call.none(1)) y = y * along(call.operand(1, dtype), 1, rank);
+  if (!call.none(2)) y = y + along(call.operand(2, dtype), 1, rank);
+  return Normalized{y, mean, variance, rstd, dims, elements};
+}
+
+// Results: output, save_mean, save_invstd.
+bool without_statistics(LowerCall& call, bool training, double eps) {
+  if (call.type(0).dtype != DType::float32 || !training) return false;
+  const auto y = normalized(call, eps);
+  return y && call.give(y->y) && call.give(flat(y->mean, y->dims)) && call.give(flat(y->rstd, y->dims));
+}
+
+// input, weight, bias, training, momentum, eps.
+bool batch_norm_without_statistics(LowerCall& call) { return without_statistics(call, call.boolean(3), call.real(5)); }
+
+// input, weight, bias, running_mean, running_var, training, momentum, eps; running statistics are written in place.
+bool native_batch_norm(LowerCall& call) {
+  return call.none(3) && call.none(4) && without_statistics(call, call.boolean(5), call.real(7));
+}
+
 // input, weight, bias, running_mean, running_var, training, momentum, eps.
 // Results: output, save_mean, save_invstd, new running mean, new running variance.
 bool batch_norm_functional(LowerCall& call) {
   const DType dtype = DType::float32;
   if (call.type(0).dtype != dtype || !call.boolean(5)) return false;
-  const Expr x = call.operand(0, dtype);
-  const int rank = x.rank();
-  const Flags dims = all_but(rank, 1);
-  const auto n = count(x.sizes(), dims);
-  if (!n || *n < 2) return false;
-  const Expr mean = sum(x, dims) / *n, off = x - mean;
-  const Expr variance = sum(off * off, dims) / *n;
-  const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + call.real(7));
-  Expr y = off * rstd;
-  if (!call.none(1)) y = y * along(call.operand(1, dtype), 1, rank);
-  if (!call.none(2)) y = y + along(call.operand(2, dtype), 1, rank);
+  const auto y = normalized(call, call.real(7));
+  if (!y) return false;
+  const Expr mean = flat(y->mean, y->dims), variance = flat(y->variance, y->dims);
   const double m = call.real(6);
-  call.give(y);
-  call.give(flat(mean, dims));
-  call.give(flat(rstd, dims));
-  call.give(call.operand(3, dtype) * (1 - m) + flat(mean, dims) * m);
-  return call.give(call.operand(4, dtype) * (1 - m) + flat(variance, dims) * (m * *n / (*n - 1)));
+  call.give(y->y);
+  call.give(mean);
+  call.give(flat(y->rstd, y->dims));
+  call.give(call.operand(3, dtype) * (1 - m) + mean * m);
+  return call.give(call.operand(4, dtype) * (1 - m) + variance * unbiased(variance, y->elements, m));
 }
 
 // grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask.
@@ -114,8 +153,9 @@ bool batch_norm_backward(LowerCall& call) {
   const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
   const int rank = x.rank();
   const Flags dims = all_but(rank, 1);
-  const auto n = count(x.sizes(), dims);
-  if (!n) return false;
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr n = x.number(elements);
   const bool train = call.boolean(7);
   const Expr mean = along(call.operand(train ? 5 : 3, dtype), 1, rank);
   const Expr rstd = train ? along(call.operand(6, dtype), 1, rank)
@@ -125,7 +165,7 @@ bool batch_norm_backward(LowerCall& call) {
   const Expr weight = along(optional_or(call, 2, dtype, x, 1), 1, rank);
   if (call.wants(0)) {
     const Expr scale = rstd * weight;
-    call.give(train ? (grad - total / *n - off * (dot * rstd * rstd / *n)) * scale : grad * scale);
+    call.give(train ? (grad - total / n - off * (dot * rstd * rstd / n)) * scale : grad * scale);
   } else {
     call.give_nothing();
   }
@@ -133,9 +173,88 @@ bool batch_norm_backward(LowerCall& call) {
   return call.wants(2) ? call.give(flat(total, dims)) : call.give_nothing();
 }
 
+// --- groups of channels ----------------------------------------------------------------------------------------------
+
+// Dim 1 as groups and the channels of one.
+std::optional<ir::Dims> grouped_sizes(const ir::TensorType& type, const ir::Sym& groups) {
+  if (type.rank() < 2 || !type.sizes[1].is_constant() || !groups.is_constant() || groups.constant() < 1) return {};
+  if (type.sizes[1].constant() == 0 || type.sizes[1].constant() % groups.constant() != 0) return {};
+  ir::Dims sizes = {type.sizes[0], groups, type.sizes[1].constant() / groups.constant()};
+  sizes.insert(sizes.end(), type.sizes.begin() + 2, type.sizes.end());
+  return sizes;
+}
+
+Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
+
+// A value per channel, or per image and group, beside [images, groups, channels of one, ...].
+Expr per_channel(const Expr& x, const ir::Dims& grouped) {
+  ir::Dims sizes(grouped.size(), 1);
+  sizes[1] = grouped[1];
+  sizes[2] = grouped[2];
+  return reshaped(x, std::move(sizes));
+}
+Expr per_group(const Expr& x, const ir::Dims& grouped) {
+  ir::Dims sizes(grouped.size(), 1);
+  sizes[0] = grouped[0];
+  sizes[1] = grouped[1];
+  return reshaped(x, std::move(sizes));
+}
+
+Flags within_groups(const ir::Dims& grouped) {
+  Flags dims(grouped.size(), true);
+  dims[0] = dims[1] = false;
+  return dims;
+}
+
+// input, weight, bias, N, C, HxW, groups, eps. Results: output, mean, rstd.
+bool group_norm(LowerCall& call) {
+  const DType dtype = DType::float32;
+  const auto grouped = grouped_sizes(call.type(0), call.sym(6));
+  if (*compute_type(call.out().dtype) != dtype || !grouped) return false;
+  const Expr x = reshaped(call.operand(0, dtype), *grouped);
+  const Flags dims = within_groups(*grouped);
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr n = x.number(elements);
+  const Expr mean = sum(x, dims) / n, off = x - mean;
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / n + call.real(7));
+  Expr y = off * rstd;
+  if (!call.none(1)) y = y * per_channel(call.operand(1, dtype), *grouped);
+  if (!call.none(2)) y = y + per_channel(call.operand(2, dtype), *grouped);
+  call.give(reshaped(y, call.out().sizes));
+  call.give(reshaped(mean, call.out(1).sizes));
+  return call.give(reshaped(rstd, call.out(2).sizes));
+}
+
+// grad_out, input, mean, rstd, weight, N, C, HxW, groups, output_mask.
+bool group_norm_backward(LowerCall& call) {
+  const DType dtype = DType::float32;
+  const auto grouped = grouped_sizes(call.type(1), call.sym(8));
+  if (*compute_type(call.type(1).dtype) != dtype || !grouped) return false;
+  // Eager's kernel takes the gradient to lie as the input does, and autograd sees to that.
+  if (!ops::same(call.type(0).strides, call.type(1).strides)) return false;
+  const Expr grad = reshaped(call.operand(0, dtype), *grouped), x = reshaped(call.operand(1, dtype), *grouped);
+  const Flags dims = within_groups(*grouped);
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr n = x.number(elements), rstd = per_group(call.operand(3, dtype), *grouped);
+  const Expr xhat = (x - per_group(call.operand(2, dtype), *grouped)) * rstd;
+  const Expr scaled = call.none(4) ? grad : grad * per_channel(call.operand(4, dtype), *grouped);
+  const Expr a = sum(scaled, dims) / n, b = sum(scaled * xhat, dims) / n;
+  Flags others(grouped->size(), true);
+  others[1] = others[2] = false;
+  call.wants(0) ? call.give(reshaped((scaled - a - xhat * b) * rstd, call.out().sizes)) : call.give_nothing();
+  call.wants(1) ? call.give(reshaped(sum(grad * xhat, others), call.out(1).sizes)) : call.give_nothing();
+  return call.wants(2) ? call.give(reshaped(sum(grad, others), call.out(2).sizes)) : call.give_nothing();
+}
+
 constexpr LowerRow kRows[] = {
     GL_LOWER("native_layer_norm", "default", layer_norm),
     GL_LOWER("native_layer_norm_backward", "default", layer_norm_backward),
+    GL_LOWER("native_group_norm", "default", group_norm),
+    GL_LOWER("native_group_norm_backward", "default", group_norm_backward),
+    GL_LOWER("native_batch_norm", "default", native_batch_norm),
+    GL_LOWER("_native_batch_norm_legit", "no_stats", batch_norm_without_statistics),
     GL_LOWER("_native_batch_norm_legit_functional", "default", batch_norm_functional),
     GL_LOWER("native_batch_norm_backward", "default", batch_norm_backward),
 };

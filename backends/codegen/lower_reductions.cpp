@@ -99,11 +99,13 @@ std::optional<Variance> variance(LowerCall& call, const Expr& x) {
   if (is_empty(x)) return std::nullopt;
   const ir::Sym elements = count(x, dims);
   const double correction = call.none(2) ? 1 : call.real(2);
-  if (!elements.is_constant() || static_cast<double>(elements.constant()) <= correction) return std::nullopt;
-  const double n = static_cast<double>(elements.constant());
+  const Expr n = x.number(elements);
   const Expr mean = sum(x, dims) / n;
   const Expr off = x - mean;
-  return Variance{mean, sum(off * off, dims) / (n - correction)};
+  const Expr squares = sum(off * off, dims);
+  if (!elements.is_constant()) return Variance{mean, squares / apply(Prim::Max, n - correction, 0.0)};
+  const double freedom = static_cast<double>(elements.constant()) - correction;
+  return freedom > 0 ? std::optional(Variance{mean, squares / freedom}) : std::nullopt;
 }
 
 Expr dropped(const Expr& x, const std::vector<bool>& dims, bool keep) {

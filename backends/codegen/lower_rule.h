@@ -111,6 +111,7 @@ std::vector<const LowerRow*> all_lowerings();
   FAMILY(norms)                          \
   FAMILY(losses)                         \
   FAMILY(views)                          \
+  FAMILY(pieces)                         \
   FAMILY(factories)
 
 #define FAMILY(name) std::span<const LowerRow> lower_##name##_rows();

@@ -1,4 +1,4 @@
-// Owns: lowering of views to index maps, and of the gradients of views. A view without a row is an Alias: its operand
+// Owns: lowering of views and of repeat to index maps. A view without a row is an Alias: its operand
 // has to be in memory.
 #include "backends/codegen/lower_rule.h"
 
@@ -112,6 +112,24 @@ bool unbind(LowerCall& call) {
   return true;
 }
 
+// self, repeats: [r0*d0, r1*d1] are the elements of [1, d0, 1, d1], expanded to [r0, d0, r1, d1].
+bool repeat(LowerCall& call) {
+  const Dims repeats = call.syms(1), from = call.type(0).sizes;
+  if (!ir::is_constant(from) || !ir::is_constant(repeats)) return false;
+  const size_t lead = repeats.size() - from.size();
+  Dims apart, whole;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    const Sym size = i < lead ? Sym(1) : from[i - lead];
+    if (repeats[i].constant() <= 0 || size.same(0)) return false;
+    apart.insert(apart.end(), {1, size});
+    whole.insert(whole.end(), {repeats[i], size});
+  }
+  const Value spread = call.graph.expand(call.graph.reshape(call.tensor(0).value(), apart), whole);
+  // In memory as it is spread: merged dims of a view would be no index map.
+  const Value copied = call.graph.map(Prim::Copy, {spread});
+  return call.give({&call.graph, call.graph.reshape(copied, call.out().sizes)});
+}
+
 constexpr LowerRow kRows[] = {
     GL_LOWER("view", "default", same_elements),
     GL_LOWER("_unsafe_view", "default", same_elements),
@@ -132,6 +150,7 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("split", "Tensor", split),
     GL_LOWER("split_with_sizes", "default", split),
     GL_LOWER("unbind", "int", unbind),
+    GL_LOWER("repeat", "default", repeat),
 };
 
 }  // namespace

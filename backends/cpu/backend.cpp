@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "backends/codegen/horizontal.h"
 #include "backends/codegen/in_place.h"
 #include "backends/cpu/check_call.h"
 #include "backends/cpu/contraction.h"
@@ -11,6 +12,7 @@
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
+#include "backends/cpu/multi_kernel_call.h"
 #include "backends/cpu/row_sum_call.h"
 #include "backends/cpu/tuning.h"
 #include "backends/reference/program.h"
@@ -74,6 +76,7 @@ class Cpu final : public backend::Backend {
     codegen::leave_out(how.skip, &options);
     codegen::FusedGraph fused = codegen::fuse(graph, options);
     codegen::write_in_place(&fused, how.writes);
+    if (options.horizontal) codegen::fuse_horizontally(&fused);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
     std::optional<TuningProgress> progress;
     if (asks_for_tuning(how.mode)) progress.emplace(fused.natives.size());
@@ -82,6 +85,12 @@ class Cpu final : public backend::Backend {
         ++backend::counters().kernels;
         const size_t index = codegen::index_of(node);
         return make_kernel_call(node, fused.memory[index], compile_kernel(fused.kernels[index]));
+      }
+      if (node.op == codegen::multi_kernel_op()) {
+        const codegen::MultiKernel& multi = fused.multis[codegen::index_of(node)];
+        backend::counters().kernels += multi.parts.size();
+        ++backend::counters().multi_kernels;
+        return make_multi_kernel_call(node, fused, compile_kernel(multi.program));
       }
       if (node.op == codegen::check_op()) return make_check_call(fused.checks[codegen::index_of(node)]);
       if (node.op == codegen::native_op()) {

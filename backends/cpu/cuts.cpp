@@ -16,14 +16,14 @@ constexpr int64_t kEnoughUnits = 64, kEnoughUnitsOfPhases = 8;
 // Elements of a row that are worth cutting it, and those of a piece at least.
 constexpr int64_t kLongRow = 32768, kLeastPiece = 4096;
 constexpr int64_t kMostPieces = 64;  // of all rows together
+constexpr int64_t kJoinedRows = 32;  // of a piece, for each piece that is joined: wide columns
 
 const Sym& extent(const Kernel& kernel, int axis) { return kernel.axes[static_cast<size_t>(axis)].extent; }
 
 Sym count_units(const Kernel& kernel, const Schedule& schedule) {
   Sym units = 1;
   for (const int axis : schedule.outer) units = units * extent(kernel, axis);
-  if (schedule.shape == Shape::Columns)
-    units = units * ceildiv(extent(kernel, schedule.vector_axis), int64_t{schedule.lanes});
+  if (schedule.shape == Shape::Columns) units = units * ceildiv(extent(kernel, schedule.vector_axis), schedule.chunk);
   return units;
 }
 
@@ -41,7 +41,7 @@ void find_cuts(const Kernel& kernel, Schedule* schedule) {
   if (schedule->shape == Shape::Rows) axes.push_back(schedule->vector_axis);
   // The longest one; of unknown length is long.
   constexpr int64_t kUnknown = int64_t{1} << 20;
-  int64_t longest = 0, elements = schedule->shape == Shape::Columns ? schedule->lanes : 1;
+  int64_t longest = 0, elements = schedule->shape == Shape::Columns ? schedule->chunk : 1;
   for (const int axis : axes) {
     const Sym& size = extent(kernel, axis);
     const int64_t hint = size.is_constant() ? size.constant() : kUnknown;
@@ -55,10 +55,14 @@ void find_cuts(const Kernel& kernel, Schedule* schedule) {
     return;
   }
   const int64_t others = std::max<int64_t>(elements / longest, 1);
-  int64_t least = std::max<int64_t>(1, (kLeastPiece + others - 1) / others);
+  // Each unit of later stages joins what the pieces left: few of them where that is much.
+  const int64_t vectors = schedule->shape == Shape::Columns ? schedule->chunk / schedule->lanes : 1;
+  int64_t least = std::max<int64_t>(1, (kLeastPiece * vectors + others - 1) / others);
   if (schedule->cut_axis == schedule->vector_axis) least = up_to(least, schedule->lanes);
   const Sym size = extent(kernel, schedule->cut_axis);
-  const int64_t pieces = std::max<int64_t>(2, kMostPieces / units.constant());
+  int64_t pieces = std::max<int64_t>(2, kMostPieces / units.constant());
+  if (vectors > 1)
+    while (pieces > 2 && pieces * pieces * kJoinedRows > longest) --pieces;
   schedule->cut_length = max(ceildiv(ceildiv(size, pieces), least), 1) * least;
   schedule->cuts = ceildiv(size, schedule->cut_length);
 }

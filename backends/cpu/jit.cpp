@@ -90,23 +90,6 @@ std::shared_ptr<const CompiledKernel> compile_as_it_is(const codegen::Kernel& ke
 // Fewer elements are worth code of their own.
 constexpr int64_t kLeastVariedSize = 256;
 
-// The same kernel for any number of elements, symbol 0; nullopt: something else than the size of one kept axis varies.
-std::optional<codegen::Kernel> for_any_size(const codegen::Kernel& kernel) {
-  if (kernel.axes.size() != 1 || kernel.axes[0].reduced) return std::nullopt;
-  const ir::Sym& extent = kernel.axes[0].extent;
-  if (!extent.is_constant() || extent.constant() < kLeastVariedSize) return std::nullopt;
-  auto constant = [](const codegen::Affine& index) {
-    return index.offset.is_constant() && (index.strides.empty() || index.strides[0].is_constant());
-  };
-  for (const codegen::ScalarNode& node : kernel.nodes)
-    if (!constant(node.index) || !node.integer.is_constant()) return std::nullopt;
-  for (const codegen::KernelStore& store : kernel.stores)
-    if (!constant(store.index)) return std::nullopt;
-  codegen::Kernel made = kernel;
-  made.axes[0].extent = ir::Sym::symbol(0);
-  return made;
-}
-
 std::shared_ptr<const CompiledKernel> with_size(const CompiledKernel& any, int64_t size) {
   auto made = std::make_shared<CompiledKernel>(any);
   const std::span<const int64_t> symbols(&size, 1);
@@ -118,11 +101,11 @@ std::shared_ptr<const CompiledKernel> with_size(const CompiledKernel& any, int64
 }  // namespace
 
 std::shared_ptr<const CompiledKernel> compile_kernel(const codegen::Kernel& kernel) {
-  const auto any = for_any_size(kernel);
-  if (!any) return compile_as_it_is(kernel);
+  const auto any = codegen::of_any_size(kernel);
+  const int64_t size = any ? kernel.axes[0].extent.constant() : 0;
+  if (size < kLeastVariedSize) return compile_as_it_is(kernel);
   // The size that each kernel had first; others share one code, so that an optimizer's many shapes cost two.
   static auto* first_sizes = new std::unordered_map<std::string, int64_t>;
-  const int64_t size = kernel.axes[0].extent.constant();
   if (first_sizes->emplace(print(*any), size).first->second == size) return compile_as_it_is(kernel);
   return with_size(*compile_as_it_is(*any), size);
 }

@@ -9,9 +9,6 @@
 namespace graphlift::cpu {
 namespace {
 
-// Work for one thread that is worth waking another one.
-constexpr double kThreadWork = 32768;
-
 class KernelCall final : public reference::NativeCall {
  public:
   KernelCall(const ir::Node& node, const codegen::KernelMemory& memory, std::shared_ptr<const CompiledKernel> kernel)
@@ -71,8 +68,7 @@ class KernelCall final : public reference::NativeCall {
 
   // Units that are worth another thread.
   int64_t grain(int64_t unit_elements) const {
-    const double work = kernel_->element_work * static_cast<double>(std::max<int64_t>(unit_elements, 1));
-    return std::max<int64_t>(1, static_cast<int64_t>(kThreadWork / work));
+    return std::max<int64_t>(1, thread_elements(kernel_->element_work) / std::max<int64_t>(unit_elements, 1));
   }
 
   std::shared_ptr<const CompiledKernel> kernel_;
@@ -87,6 +83,11 @@ class KernelCall final : public reference::NativeCall {
 };
 
 }  // namespace
+
+int64_t thread_elements(double element_work) {
+  constexpr double kThreadWork = 32768;
+  return std::max<int64_t>(1, static_cast<int64_t>(kThreadWork / element_work));
+}
 
 std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node, const codegen::KernelMemory& memory,
                                                         std::shared_ptr<const CompiledKernel> kernel) {

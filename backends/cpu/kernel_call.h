@@ -8,6 +8,9 @@
 namespace graphlift::cpu {
 
 // For a `graphlift::kernel` node.
+// Elements for one thread that are worth waking another one.
+int64_t thread_elements(double element_work);
+
 std::unique_ptr<reference::NativeCall> make_kernel_call(const ir::Node& node, const codegen::KernelMemory& memory,
                                                         std::shared_ptr<const CompiledKernel> kernel);
 

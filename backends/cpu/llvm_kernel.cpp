@@ -1,7 +1,8 @@
 // Owns: see llvm_kernel.h. The function loops over units; a unit computes its row values, then per phase one nest of
 // loops over the inner axes, whose innermost runs along the vector axis. Of a kernel that is cut, each phase is a
 // function (a stage), whose units join what the stages before left in the buffer of partial results; the last one
-// stores rows.
+// stores rows. A unit of several vectors of columns (wide) has its rows as the outer loops, so that memory is read in
+// its order; what belongs to columns is kept on the stack.
 #include "backends/cpu/llvm_kernel.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <map>
 
 #include "backends/cpu/llvm_primitives.h"
-#include "backends/cpu/loop_writer.h"
+#include "backends/cpu/node_writer.h"
 #include "base/error.h"
 
 namespace graphlift::cpu {
@@ -21,13 +22,11 @@ using codegen::ScalarNode;
 using ir::DType;
 using Kind = ScalarNode::Kind;
 
-class KernelEmitter : LoopWriter {
+class KernelEmitter : NodeWriter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const Target& target, std::string name)
-      : LoopWriter(target), kernel_(kernel), schedule_(schedule) {
+      : NodeWriter(kernel, schedule, target) {
     result_.name = std::move(name);
-    index_.resize(kernel.axes.size());
-    axes_ = codegen::find_axes(kernel);
   }
 
   KernelCode run() {
@@ -47,7 +46,6 @@ class KernelEmitter : LoopWriter {
 
  private:
   // --- sizes and numbers ---------------------------------------------------------------------------------------------
-  const ir::Sym& extent(int axis) const { return kernel_.axes[static_cast<size_t>(axis)].extent; }
   bool is_cut() const { return schedule_.cut_axis >= 0; }
   // Whether units are pieces of the vector axis.
   bool pieces() const { return schedule_.vector_axis >= 0 && schedule_.shape != Shape::Rows; }
@@ -72,7 +70,7 @@ class KernelEmitter : LoopWriter {
     const bool stores_rows = std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
                                          [&](const auto& store) { return !schedule_.varies(store.index); });
     if (stores_rows) result_.stages.push_back({rows, schedule_.cuts});
-    const int lanes = schedule_.shape == Shape::Columns ? schedule_.lanes : 1;
+    const int64_t lanes = schedule_.shape == Shape::Columns ? schedule_.chunk : 1;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i)
       if (kernel_.nodes[i].kind == Kind::Reduce) {
         const int order = static_cast<int>(partials_.size());
@@ -127,6 +125,12 @@ class KernelEmitter : LoopWriter {
   void emit_columns(const Reg& from) {
     const int axis = schedule_.vector_axis;
     row_lanes_ = schedule_.lanes;
+    if (is_wide()) {
+      from_ = from;
+      to_ = code_.intrinsic("smin", {symbolic(extent(axis)), add(from, whole(schedule_.chunk))});
+      row_memory_.clear();
+      return emit_phases([&](const std::function<void(const Reg*)>& body) { vector_loop(from_, to_, body); });
+    }
     index_[static_cast<size_t>(axis < 0 ? 0 : axis)] = from;
     auto body = [&](const Reg* mask) {
       row_mask_ = mask;
@@ -141,6 +145,50 @@ class KernelEmitter : LoopWriter {
           const Reg mask = lane_mask(left, schedule_.lanes);
           body(&mask);
         });
+  }
+
+  // --- what belongs to columns, or to a row --------------------------------------------------------------------------
+  bool is_wide() const { return schedule_.shape == Shape::Columns && schedule_.chunk > schedule_.lanes; }
+
+  // Once, or for each vector of a wide unit's columns.
+  void each_vector(const std::function<void()>& body) {
+    if (!is_wide()) return body();
+    vector_loop(from_, to_, [&](const Reg* mask) {
+      row_mask_ = mask;
+      body();
+    });
+  }
+
+  // Memory for a value of `lanes` lanes, or of a wide unit's vectors.
+  std::string kept(DType type, int lanes) {
+    if (!is_wide()) return variable(Code::type(type, lanes));
+    return variable("[" + std::to_string(schedule_.chunk * ir::bytes(type)) + " x i8], align 64");
+  }
+  Reg column() { return code_.binary("sub nsw", index_[static_cast<size_t>(schedule_.vector_axis)], from_); }
+  Reg get_kept(const std::string& memory, DType type, int lanes) {
+    return is_wide() ? code_.load(code_.element(memory, type, column()), type, lanes, nullptr)
+                     : get(memory, type, lanes);
+  }
+  void set_kept(const std::string& memory, const Reg& value) {
+    is_wide() ? code_.store(code_.element(memory, value.type, column()), value.type, value, nullptr)
+              : set(memory, value);
+  }
+
+  Reg row_value(int i) {
+    const ScalarNode& node = kernel_.nodes[static_cast<size_t>(i)];
+    if (!is_wide()) return rows_.at(i);
+    if (node.kind == Kind::Number) return compute(node, row_lanes_, nullptr, {});
+    return get_kept(row_memory_.at(i), node.type, row_lanes_);
+  }
+  void keep_row_value(int i, const Reg& value) {
+    if (!is_wide()) {
+      rows_[i] = value;
+      return;
+    }
+    const DType type = kernel_.nodes[static_cast<size_t>(i)].type;
+    const auto [found, fresh] = row_memory_.emplace(i, "");
+    if (fresh) found->second = kept(type, row_lanes_);
+    set_kept(found->second, code_.splat(value, row_lanes_));
   }
 
   Reg lane_mask(const Reg& left, int lanes) {
@@ -185,26 +233,32 @@ class KernelEmitter : LoopWriter {
   }
 
   void store_rows() {
-    for (const auto& store : kernel_.stores)
-      if (!schedule_.varies(store.index))
-        write(store.buffer, store.index, rows_.at(store.value), row_mask_, row_lanes_);
+    each_vector([&] {
+      for (const auto& store : kernel_.stores)
+        if (!schedule_.varies(store.index))
+          write(store.buffer, store.index, row_value(store.value), row_mask_, row_lanes_);
+    });
   }
 
   void emit_stage(const Innermost& innermost) {
     const int stage = static_cast<int>(stage_);
     for (int phase = 0; phase <= stage; ++phase) {
       emit_row_values(phase);
-      if (phase < stage)
+      if (phase == stage) break;
+      each_vector([&] {
         for (const auto& [node, order] : partials_)
-          if (schedule_.phase[static_cast<size_t>(node)] == phase + 1) rows_[node] = joined(node, order);
+          if (schedule_.phase[static_cast<size_t>(node)] == phase + 1) keep_row_value(node, joined(node, order));
+      });
     }
     in_pieces() ? emit_phase(stage, innermost) : store_rows();
   }
 
   // Where partial results of a reduction are: those of one row one after another.
   std::string partial_place(int order, const Reg& slot) {
-    const Reg at = add(times(symbolic(slots_), whole(order)), slot);
-    return code_.element(base(static_cast<int>(kernel_.buffers.size())), DType::float64, times(at, whole(row_lanes_)));
+    Reg at = add(times(symbolic(slots_), whole(order)), slot);
+    at = times(at, whole(is_wide() ? schedule_.chunk : row_lanes_));
+    if (is_wide()) at = add(at, column());
+    return code_.element(base(static_cast<int>(kernel_.buffers.size())), DType::float64, at);
   }
 
   Reg joined(int node, int order) {
@@ -221,11 +275,18 @@ class KernelEmitter : LoopWriter {
   }
 
   void emit_row_values(int phase) {
+    std::vector<int> made;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const ScalarNode& node = kernel_.nodes[i];
       if (schedule_.is_inner[i] || schedule_.phase[i] != phase || node.kind == Kind::Reduce) continue;
-      rows_[static_cast<int>(i)] = compute(node, row_lanes_, row_mask_, [&](int arg) { return rows_.at(arg); });
+      if (!is_wide() || node.kind != Kind::Number) made.push_back(static_cast<int>(i));
     }
+    if (made.empty()) return;
+    each_vector([&] {
+      for (const int i : made)
+        keep_row_value(i, compute(kernel_.nodes[static_cast<size_t>(i)], row_lanes_, row_mask_,
+                                  [&](int arg) { return row_value(arg); }));
+    });
   }
 
   // Sums of floats go on in parts of a few hundred terms: to a large sum small terms lose what they have below its last
@@ -255,12 +316,15 @@ class KernelEmitter : LoopWriter {
   }
 
   void fold() {
-    for (const auto& [part, sum] : totals_) {
-      const Reg so_far = get(sum.name, sum.type, schedule_.lanes);
-      set(sum.name,
-          emit_primitive(code_, codegen::Prim::Add, {so_far, get(part, sum.type, schedule_.lanes)}, sum.type));
-      set(part, emit_identity(code_, codegen::ReduceKind::Sum, sum.type, schedule_.lanes));
-    }
+    if (totals_.empty()) return;
+    const int lanes = schedule_.lanes;
+    each_vector([&] {
+      for (const auto& [part, sum] : totals_) {
+        const Reg so_far = get_kept(sum.name, sum.type, lanes), more = get_kept(part, sum.type, lanes);
+        set_kept(sum.name, emit_primitive(code_, codegen::Prim::Add, {so_far, more}, sum.type));
+        set_kept(part, emit_identity(code_, codegen::ReduceKind::Sum, sum.type, lanes));
+      }
+    });
   }
 
   // A loop that ends a part of its sums every kPart steps, and behind the last one.
@@ -288,26 +352,38 @@ class KernelEmitter : LoopWriter {
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const ScalarNode& node = kernel_.nodes[i];
       if (node.kind != Kind::Reduce || schedule_.phase[i] != phase + 1) continue;
-      const std::string accumulator = variable(Code::type(node.type, lanes));
-      set(accumulator, emit_identity(code_, node.reduce, node.type, lanes));
+      const std::string accumulator = kept(node.type, lanes);
       accumulators.emplace(static_cast<int>(i), accumulator);
-      if (!sums_in_parts(node) || steps_from(0) < kShortest) continue;
-      const std::string total = variable(Code::type(node.type, lanes));
-      set(total, emit_identity(code_, node.reduce, node.type, lanes));
-      totals_.emplace(accumulator, Total{total, node.type});
+      if (sums_in_parts(node) && steps_from(0) >= kShortest)
+        totals_.emplace(accumulator, Total{kept(node.type, lanes), node.type});
     }
     if (accumulators.empty() && !stores_in(phase)) return;
+    if (!accumulators.empty()) each_vector([&] { begin_sums(accumulators); });
     inner_loops(0, [&] { innermost([&](const Reg* mask) { emit_step(phase, accumulators, mask); }); });
     fold();
+    if (!accumulators.empty()) each_vector([&] { end_sums(accumulators); });
+  }
+
+  void begin_sums(const std::map<int, std::string>& accumulators) {
+    for (const auto& [node, accumulator] : accumulators) {
+      const ScalarNode& reduce = kernel_.nodes[static_cast<size_t>(node)];
+      const Reg identity = emit_identity(code_, reduce.reduce, reduce.type, schedule_.lanes);
+      set_kept(accumulator, identity);
+      if (const auto parts = totals_.find(accumulator); parts != totals_.end()) set_kept(parts->second.name, identity);
+    }
+  }
+
+  void end_sums(const std::map<int, std::string>& accumulators) {
     for (const auto& [node, accumulator] : accumulators) {
       const ScalarNode& reduce = kernel_.nodes[static_cast<size_t>(node)];
       const auto parts = totals_.find(accumulator);
-      const Reg total = get(parts == totals_.end() ? accumulator : parts->second.name, reduce.type, lanes);
+      const Reg total =
+          get_kept(parts == totals_.end() ? accumulator : parts->second.name, reduce.type, schedule_.lanes);
       const Reg result = row_lanes_ == 1 ? emit_horizontal(code_, reduce.reduce, total) : total;
       if (is_cut())
         code_.store(partial_place(partials_.at(node), unit_), reduce.type, result, nullptr);
       else
-        rows_[node] = result;
+        keep_row_value(node, result);
     }
   }
 
@@ -331,7 +407,7 @@ class KernelEmitter : LoopWriter {
   void emit_step(int phase, const std::map<int, std::string>& accumulators, const Reg* mask) {
     std::map<int, Reg> values;
     std::function<Reg(int)> value = [&](int i) -> Reg {
-      if (!schedule_.is_inner[static_cast<size_t>(i)]) return code_.splat(rows_.at(i), schedule_.lanes);
+      if (!schedule_.is_inner[static_cast<size_t>(i)]) return code_.splat(row_value(i), schedule_.lanes);
       if (auto found = values.find(i); found != values.end()) return found->second;
       const bool spilled = schedule_.spilled[static_cast<size_t>(i)];
       const ScalarNode& node = kernel_.nodes[static_cast<size_t>(i)];
@@ -351,8 +427,8 @@ class KernelEmitter : LoopWriter {
       const ScalarNode& reduce = kernel_.nodes[static_cast<size_t>(node)];
       Reg x = value(reduce.args[0]);
       if (mask && !row_mask) x = code_.select(*mask, x, emit_identity(code_, reduce.reduce, reduce.type, x.lanes));
-      const Reg sum = get(accumulator, reduce.type, x.lanes);
-      set(accumulator, emit_primitive(code_, codegen::combiner(reduce.reduce), {sum, x}, reduce.type));
+      const Reg sum = get_kept(accumulator, reduce.type, x.lanes);
+      set_kept(accumulator, emit_primitive(code_, codegen::combiner(reduce.reduce), {sum, x}, reduce.type));
     }
     std::vector<std::pair<const codegen::KernelStore*, Reg>> written;
     for (const auto& store : kernel_.stores) {
@@ -379,97 +455,14 @@ class KernelEmitter : LoopWriter {
     return code_.element(found->second, type, index);
   }
 
-  // --- one node ------------------------------------------------------------------------------------------------------
-  Reg compute(const ScalarNode& node, int lanes, const Reg* mask, const std::function<Reg(int)>& value) {
-    switch (node.kind) {
-      case Kind::Load: {
-        std::vector<Reg> places;
-        for (const int arg : node.args) places.push_back(value(arg));
-        return read(node, places, lanes, mask);
-      }
-      case Kind::Number:
-        if (ir::is_floating(node.type)) return code_.real(node.real, node.type, lanes);
-        if (node.integer.is_constant()) return code_.integer(node.integer.constant(), node.type, lanes);
-        return code_.splat(emit_primitive(code_, codegen::Prim::Cast, {symbolic(node.integer)}, node.type), lanes);
-      case Kind::Index:
-        return places(node.index, lanes);
-      case Kind::Prim: {
-        std::vector<Reg> args;
-        for (const int arg : node.args) args.push_back(value(arg));
-        return emit_primitive(code_, node.prim, args, node.type);
-      }
-      case Kind::Reduce:
-        break;
-    }
-    GL_CHECK(false, "a reduction is no step");
-  }
-
-  // The place of the first lane.
-  Reg place(const Affine& index) {
-    Reg sum = symbolic(index.offset);
-    for (size_t axis = 0; axis < index.strides.size(); ++axis)
-      if (!index.strides[axis].same(0)) sum = add(sum, times(index_[axis], symbolic(index.strides[axis])));
-    return sum;
-  }
-
-  ir::Sym lane_stride(const Affine& index) const {
-    return schedule_.vector_axis < 0 ? ir::Sym(0) : index.strides[static_cast<size_t>(schedule_.vector_axis)];
-  }
-
-  Reg places(const Affine& index, int lanes) {
-    const Reg first = code_.splat(place(index), lanes);
-    const ir::Sym stride = lane_stride(index);
-    if (lanes == 1 || stride.same(0)) return first;
-    const Reg steps = code_.binary("mul nsw", code_.lane_numbers(lanes), code_.splat(symbolic(stride), lanes));
-    return code_.binary("add nsw", first, steps);
-  }
-
-  std::string base(int buffer) const { return "%b" + std::to_string(buffer); }
-
-  bool varies_by_lane(int node) const {
-    return schedule_.vector_axis >= 0 && (axes_[static_cast<size_t>(node)] >> schedule_.vector_axis & 1);
-  }
-
-  // `given`: the values of the node's operands, places from data.
-  Reg read(const ScalarNode& node, const std::vector<Reg>& given, int lanes, const Reg* mask) {
-    const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
-    const ir::Sym stride = lane_stride(node.index);
-    const bool far = std::any_of(node.args.begin(), node.args.end(), [&](int arg) { return varies_by_lane(arg); });
-    if (lanes > 1 && (far || !(stride.same(0) || stride.same(1)))) {
-      Reg sum = places(node.index, lanes);
-      for (size_t i = 0; i < given.size(); ++i) {
-        const Reg step = code_.splat(symbolic(node.steps[i]), lanes);
-        sum = code_.binary("add nsw", sum, code_.binary("mul nsw", code_.splat(given[i], lanes), step));
-      }
-      return code_.gather(base(node.buffer), sum, dtype, mask);
-    }
-    Reg first = place(node.index);
-    for (size_t i = 0; i < given.size(); ++i)
-      first = add(first, times(code_.part(given[i], 0, 1), symbolic(node.steps[i])));
-    const std::string pointer = code_.element(base(node.buffer), dtype, first);
-    if (lanes > 1 && stride.same(1)) return code_.load(pointer, dtype, lanes, mask);
-    return code_.splat(code_.load(pointer, dtype, 1, nullptr), lanes);
-  }
-
-  void write(int buffer, const Affine& index, const Reg& value, const Reg* mask, int lanes) {
-    const DType dtype = kernel_.buffers[static_cast<size_t>(buffer)].dtype;
-    const Reg typed = code_.splat(value, lanes);
-    if (lanes == 1 || lane_stride(index).same(1))
-      return code_.store(code_.element(base(buffer), dtype, place(index)), dtype, typed, mask);
-    GL_CHECK(!lane_stride(index).same(0), "a store of many lanes into one place");
-    code_.scatter(base(buffer), places(index, lanes), dtype, typed, mask);
-  }
-
-  const Kernel& kernel_;
-  const Schedule& schedule_;
   KernelCode result_;
   size_t stage_ = 0;
   ir::Sym slots_ = 0;            // of partial results, per reduction
   std::map<int, int> partials_;  // the order of reductions in memory
   Reg unit_, row_, cut_from_, cut_to_;
-  std::vector<uint64_t> axes_;  // per node, as find_axes() has them
-  std::vector<Reg> index_;      // per axis, as far as loops have it
-  std::map<int, Reg> rows_;     // row values by node
+  std::map<int, Reg> rows_;                // row values by node
+  std::map<int, std::string> row_memory_;  // the same of a wide unit
+  Reg from_, to_;                          // a wide unit's columns
   struct Total {
     std::string name;
     DType type;

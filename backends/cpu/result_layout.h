@@ -16,6 +16,9 @@ class ResultLayout {
  public:
   explicit ResultLayout(const ir::TensorType& type);
   at::Tensor allocate(std::span<const int64_t> symbols) const;
+  // Of constant sizes: bytes, and a tensor in the memory of `block` that begins there.
+  int64_t bytes() const;
+  at::Tensor within(const at::Tensor& block, int64_t begin) const;
 
  private:
   c10::ScalarType dtype_;

@@ -109,6 +109,30 @@ void find_levels(const Kernel& kernel, Schedule* schedule) {
       schedule->phases = std::max(schedule->phases, schedule->phase[static_cast<size_t>(store.value)] + 1);
 }
 
+// Columns of a unit. Rows of a few hundred bytes each, far from one another, are slow to read when there are many.
+int64_t choose_columns(const Kernel& kernel, const Schedule& schedule) {
+  constexpr int64_t kLeastRows = 128, kMost = 4096, kStackBytes = 32 << 10, kCacheBytes = 512 << 10;
+  int64_t rows = 1;
+  for (const auto& axis : kernel.axes)
+    if (axis.reduced) rows = std::min(rows * (axis.extent.is_constant() ? axis.extent.constant() : 4096), 1L << 40);
+  if (rows < kLeastRows || unit_steps(kernel, schedule.vector_axis) <= 0) return schedule.lanes;
+  int64_t kept = 0, widest = 4;  // bytes per column that each row comes by
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    if (node.kind == Kind::Load) widest = std::max<int64_t>(widest, ir::bytes(node.type));
+    if (!schedule.is_inner[i] && node.kind != Kind::Number) kept += ir::bytes(node.type);
+  }
+  // Later phases find a unit's elements in the cache, if that is possible at all.
+  const bool again = schedule.phases > 1 && rows * schedule.lanes * widest <= kCacheBytes;
+  const ir::Sym& extent = kernel.axes[static_cast<size_t>(schedule.vector_axis)].extent;
+  int64_t columns = schedule.lanes;
+  while (2 * columns <= kMost && 2 * columns * kept <= kStackBytes &&
+         !(again && 2 * columns * rows * widest > kCacheBytes) &&
+         !(extent.is_constant() && columns >= extent.constant()))
+    columns *= 2;
+  return columns;
+}
+
 }  // namespace
 
 bool Schedule::is_inner_axis(int axis) const {
@@ -140,8 +164,8 @@ Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
   std::stable_sort(schedule.inner.begin(), schedule.inner.end(), slower);
   if (vector >= 0) schedule.lanes = choose_lanes(kernel, schedule, target);
   if (schedule.shape == Shape::Elements) schedule.chunk = kElementChunk;
-  if (schedule.shape == Shape::Columns) schedule.chunk = schedule.lanes;
   find_levels(kernel, &schedule);
+  if (schedule.shape == Shape::Columns) schedule.chunk = choose_columns(kernel, schedule);
   find_cuts(kernel, &schedule);
   find_spills(kernel, &schedule);
   return schedule;

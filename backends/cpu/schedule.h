@@ -10,14 +10,14 @@ namespace graphlift::cpu {
 enum class Shape : uint8_t {
   Elements,  // no reduction: a unit is a piece of the vector axis
   Rows,      // lanes run along a reduced axis: a unit is one row
-  Columns,   // lanes run along a kept axis: a unit is `lanes` columns
+  Columns,   // lanes run along a kept axis: a unit is `chunk` columns, one vector of them or several
 };
 
 struct Schedule {
   Shape shape = Shape::Elements;
   int vector_axis = -1;  // -1: no axes at all
   int lanes = 1;
-  int64_t chunk = 1;       // elements of the vector axis per unit; Rows: 0
+  int64_t chunk = 1;       // elements of the vector axis per unit; of Rows it says nothing
   std::vector<int> outer;  // axes of units, outermost first; without the vector axis
   std::vector<int> inner;  // reduced axes as loops, outermost first; without the vector axis
   // Per node: computed once per step of the inner loops, and the loops that have to be complete before it.

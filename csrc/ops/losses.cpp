@@ -31,6 +31,13 @@ bool nll_loss(ShapeCall& call) {
 // grad, self, ...
 bool like_self(ShapeCall& call) { return give_contiguous(call, call.tensor(1), call.tensor(1).sizes); }
 
+// grad, self, target, ...
+bool nll_loss_backward(ShapeCall& call) {
+  const TensorType &self = call.tensor(1), &target = call.tensor(2);
+  if (self.rank() == 2 && (target.rank() != 1 || !equal(call.env, self.sizes[0], target.sizes[0]))) return false;
+  return like_self(call);
+}
+
 bool nll_loss_2d(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const TensorType& target = call.tensor(1);
@@ -87,6 +94,8 @@ bool pairwise_backward(ShapeCall& call) {
   } else if (call.tensor(1).dtype != call.tensor(2).dtype || call.tensor(1).dtype != call.tensor(0).dtype)
     return false;
   auto sizes = broadcast(call.env, call.tensor(1).sizes, call.tensor(2).sizes);
+  if (!sizes || !equal(call.env, *sizes, call.tensor(1).sizes)) return false;
+  sizes = broadcast(call.env, *sizes, call.tensor(0).sizes);
   return sizes && equal(call.env, *sizes, call.tensor(1).sizes) && Forward(call);
 }
 
@@ -117,7 +126,7 @@ bool binary_cross_entropy_with_logits(ShapeCall& call) {
 
 constexpr OpRow kRows[] = {
     GL_OP("nll_loss_forward", "default", nll_loss),
-    GL_OP("nll_loss_backward", "default", like_self),
+    GL_OP("nll_loss_backward", "default", nll_loss_backward),
     GL_OP("nll_loss2d_forward", "default", nll_loss_2d),
     GL_OP("nll_loss2d_backward", "default", nll_loss_2d_backward),
     GL_OP("mse_loss", "default", pairwise<2, kPair>),

@@ -54,6 +54,17 @@ bool layer_norm(ShapeCall& call) {
 bool layer_norm_backward(ShapeCall& call) {
   const TensorType& input = call.tensor(1);
   const auto wanted = call.booleans(7);
+  const Dims shape = call.syms(2);
+  if (shape.size() > input.sizes.size() || !equal(call.env, call.tensor(0).sizes, input.sizes)) return false;
+  const auto lead = static_cast<ptrdiff_t>(input.sizes.size() - shape.size());
+  if (!equal(call.env, Dims(input.sizes.begin() + lead, input.sizes.end()), shape)) return false;
+  Dims statistics(input.sizes.begin(), input.sizes.begin() + lead);
+  statistics.resize(input.sizes.size(), 1);
+  for (size_t i : {3, 4})
+    if (!equal(call.env, call.tensor(i).sizes, statistics)) return false;
+  for (size_t i : {5, 6})
+    if (const TensorType* parameter = call.optional_tensor(i))
+      if (!equal(call.env, parameter->sizes, shape)) return false;
   give_optional(call, wanted[0], &input);
   give_optional(call, wanted[1], call.optional_tensor(5));
   return give_optional(call, wanted[2], call.optional_tensor(6));
@@ -103,10 +114,11 @@ bool give_normalized_gradient(ShapeCall& call, const TensorType& input) {
   return give_format(call, input, input.sizes, suggest_format(call.env, input));
 }
 
-bool batch_norm(ShapeCall& call, bool training) {
+// Behind the input stand weight, bias and, of four parameters, the running statistics.
+bool batch_norm(ShapeCall& call, bool training, size_t parameters) {
   const TensorType& input = call.tensor(0);
   if (!ir::is_floating(input.dtype) || input.rank() < 2) return false;
-  for (size_t i : {1, 2})
+  for (size_t i = 1; i <= parameters; ++i)
     if (const TensorType* parameter = call.optional_tensor(i))
       if (parameter->rank() != 1 || !equal(call.env, parameter->sizes[0], input.sizes[1])) return false;
   const TensorType* parameter = call.optional_tensor(1);
@@ -119,8 +131,8 @@ bool batch_norm(ShapeCall& call, bool training) {
 }
 
 // input, weight, bias, running_mean, running_var, training, momentum, eps.
-bool batch_norm_with_statistics(ShapeCall& call) { return batch_norm(call, call.boolean(5)); }
-bool batch_norm_without_statistics(ShapeCall& call) { return batch_norm(call, call.boolean(3)); }
+bool batch_norm_with_statistics(ShapeCall& call) { return batch_norm(call, call.boolean(5), 4); }
+bool batch_norm_without_statistics(ShapeCall& call) { return batch_norm(call, call.boolean(3), 2); }
 bool batch_norm_functional(ShapeCall& call) {
   if (!batch_norm_with_statistics(call)) return false;
   give_preserved(call, call.tensor(3), call.tensor(3).dtype);
@@ -140,6 +152,10 @@ bool batch_norm_backward(ShapeCall& call) {
   const TensorType* weight = call.optional_tensor(2);
   const auto wanted = call.booleans(9);
   if (!input.device.is_cpu() && !known_on_cuda(call, input, wanted)) return false;
+  if (input.rank() < 2 || !equal(call.env, call.tensor(0).sizes, input.sizes)) return false;
+  for (size_t i = 2; i < 7; ++i)
+    if (const TensorType* parameter = call.optional_tensor(i); parameter && (i < 5 || call.boolean(7)))
+      if (parameter->rank() != 1 || !equal(call.env, parameter->sizes[0], input.sizes[1])) return false;
   const DType dtype = weight ? weight->dtype : statistics_dtype(input, nullptr);
   wanted[0] ? give_normalized_gradient(call, input) : give_undefined(call);
   for (int i : {1, 2}) wanted[i] ? give_contiguous(call, dtype, input.device, {input.sizes[1]}) : give_undefined(call);

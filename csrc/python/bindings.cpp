@@ -59,6 +59,7 @@ py::dict all_counters() {
   result["internal_errors"] = counts.internal_errors;
   result["live_regions"] = counts.live_regions;
   result["kernels"] = made.kernels.load();
+  result["multi_kernels"] = made.multi_kernels.load();
   result["natives"] = made.natives.load();
   result["externals"] = made.externals.load();
   result["replays"] = made.replays.load();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ir/known_sizes.h"
 #include "torch/convert.h"
 #include "torch/tracer_impl.h"
 
@@ -56,6 +57,7 @@ class Finish {
     run_backward(&results);
     recorder_.graph().outputs() = std::move(results);
     drop_unused();
+    put_known_sizes();
     for (const at::Tensor& constant : recorder_.constants())
       traced->constants.push_back(Ref::steal(THPVariable_Wrap(constant)));
     traced->joint = recorder_.take_graph();
@@ -352,6 +354,13 @@ class Finish {
       for (const ir::Arg& arg : node->args) ir::for_each_value(arg, mark);
     }
     for (ir::Node* node : unused) graph.erase(node);
+  }
+
+  // All guards of the recording are there by now: what they made equal is written alike.
+  void put_known_sizes() {
+    ir::put_known_sizes(&recorder_.graph(), shapes());
+    for (InputPlan& plan : traced_->inputs) ir::put_known_sizes(&plan.type, shapes());
+    for (OutputPlan& plan : traced_->outputs) ir::put_known_sizes(&plan.type, shapes());
   }
 
   Recorder& recorder_;

@@ -25,15 +25,13 @@ TORCHS = {
         max_pool2d_with_indices_backward.default max_pool3d_with_indices.default grid_sampler_2d.default
         upsample_bilinear2d.vec upsample_nearest2d.vec""",
     "parts of the result come from elsewhere": """
-        constant_pad_nd.default reflection_pad1d.default reflection_pad2d.default reflection_pad3d.default
-        replication_pad2d.default replication_pad3d.default select_scatter.default slice_scatter.default flip.default
-        repeat.default""",
+        reflection_pad1d.default reflection_pad2d.default reflection_pad3d.default
+        replication_pad2d.default replication_pad3d.default""",
     "pairs of rows": "_cdist_forward.default _pdist_forward.default",
     "a library's transform": "_fft_c2r.default _fft_r2c.default",
     "its running statistics are written in place, or its outputs have sizes of their own": """
-        _native_batch_norm_legit.default _native_batch_norm_legit.no_stats
+        _native_batch_norm_legit.default
         _native_batch_norm_legit_no_training.default""",
-    "groups are no axes of their own in memory": "native_group_norm.default native_group_norm_backward.default",
 }
 
 # Never calls of a graph.

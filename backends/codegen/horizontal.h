@@ -1,0 +1,17 @@
+// Owns: which small kernels of one program over different memory run as one call (horizontal fusion): the updates of an
+// optimizer's many parameters, above all. Must not: know a target, or how such a call walks its parts.
+#pragma once
+
+#include "backends/codegen/fuse.h"
+
+namespace graphlift::codegen {
+
+struct HorizontalOptions {
+  int64_t most_elements = 1 << 18;  // of a part; more are worth a call of their own
+};
+
+// Behind write_in_place(). Parts are element-wise kernels of constant sizes that wait for each other in no way; calls
+// other than kernels and views are not moved past. Counts of kernels and their order in `kernels` stay.
+void fuse_horizontally(FusedGraph* fused, const HorizontalOptions& options = {});
+
+}  // namespace graphlift::codegen

@@ -1,0 +1,98 @@
+// Owns: see node_writer.h.
+#include "backends/cpu/node_writer.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace graphlift::cpu {
+
+using codegen::Affine;
+using codegen::ScalarNode;
+using ir::DType;
+using Kind = ScalarNode::Kind;
+
+NodeWriter::NodeWriter(const codegen::Kernel& kernel, const Schedule& schedule, const Target& target)
+    : LoopWriter(target),
+      kernel_(kernel),
+      schedule_(schedule),
+      index_(kernel.axes.size()),
+      axes_(codegen::find_axes(kernel)) {}
+
+Reg NodeWriter::compute(const ScalarNode& node, int lanes, const Reg* mask, const std::function<Reg(int)>& value) {
+  switch (node.kind) {
+    case Kind::Load: {
+      std::vector<Reg> places;
+      for (const int arg : node.args) places.push_back(value(arg));
+      return read(node, places, lanes, mask);
+    }
+    case Kind::Number:
+      if (ir::is_floating(node.type)) return code_.real(node.real, node.type, lanes);
+      if (node.integer.is_constant()) return code_.integer(node.integer.constant(), node.type, lanes);
+      return code_.splat(emit_primitive(code_, codegen::Prim::Cast, {symbolic(node.integer)}, node.type), lanes);
+    case Kind::Index:
+      return places(node.index, lanes);
+    case Kind::Prim: {
+      std::vector<Reg> args;
+      for (const int arg : node.args) args.push_back(value(arg));
+      return emit_primitive(code_, node.prim, args, node.type);
+    }
+    case Kind::Reduce:
+      break;
+  }
+  GL_CHECK(false, "a reduction is no step");
+}
+
+Reg NodeWriter::place(const Affine& index) {
+  Reg sum = symbolic(index.offset);
+  for (size_t axis = 0; axis < index.strides.size(); ++axis)
+    if (!index.strides[axis].same(0)) sum = add(sum, times(index_[axis], symbolic(index.strides[axis])));
+  return sum;
+}
+
+ir::Sym NodeWriter::lane_stride(const Affine& index) const {
+  return schedule_.vector_axis < 0 ? ir::Sym(0) : index.strides[static_cast<size_t>(schedule_.vector_axis)];
+}
+
+Reg NodeWriter::places(const Affine& index, int lanes) {
+  const Reg first = code_.splat(place(index), lanes);
+  const ir::Sym stride = lane_stride(index);
+  if (lanes == 1 || stride.same(0)) return first;
+  const Reg steps = code_.binary("mul nsw", code_.lane_numbers(lanes), code_.splat(symbolic(stride), lanes));
+  return code_.binary("add nsw", first, steps);
+}
+
+bool NodeWriter::varies_by_lane(int node) const {
+  return schedule_.vector_axis >= 0 && (axes_[static_cast<size_t>(node)] >> schedule_.vector_axis & 1);
+}
+
+Reg NodeWriter::read(const ScalarNode& node, const std::vector<Reg>& given, int lanes, const Reg* mask) {
+  const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
+  const ir::Sym stride = lane_stride(node.index);
+  const bool far = std::any_of(node.args.begin(), node.args.end(), [&](int arg) { return varies_by_lane(arg); });
+  if (lanes > 1 && (far || !(stride.same(0) || stride.same(1)))) {
+    Reg sum = places(node.index, lanes);
+    for (size_t i = 0; i < given.size(); ++i) {
+      const Reg step = code_.splat(symbolic(node.steps[i]), lanes);
+      sum = code_.binary("add nsw", sum, code_.binary("mul nsw", code_.splat(given[i], lanes), step));
+    }
+    return code_.gather(base(node.buffer), sum, dtype, mask);
+  }
+  Reg first = place(node.index);
+  for (size_t i = 0; i < given.size(); ++i)
+    first = add(first, times(code_.part(given[i], 0, 1), symbolic(node.steps[i])));
+  const std::string pointer = code_.element(base(node.buffer), dtype, first);
+  if (lanes > 1 && stride.same(1)) return code_.load(pointer, dtype, lanes, mask);
+  return code_.splat(code_.load(pointer, dtype, 1, nullptr), lanes);
+}
+
+void NodeWriter::write(int buffer, const Affine& index, const Reg& value, const Reg* mask, int lanes) {
+  const DType dtype = kernel_.buffers[static_cast<size_t>(buffer)].dtype;
+  const Reg typed = code_.splat(value, lanes);
+  if (lanes == 1 || lane_stride(index).same(1))
+    return code_.store(code_.element(base(buffer), dtype, place(index)), dtype, typed, mask);
+  GL_CHECK(!lane_stride(index).same(0), "a store of many lanes into one place");
+  code_.scatter(base(buffer), places(index, lanes), dtype, typed, mask);
+}
+
+}  // namespace graphlift::cpu

@@ -13,6 +13,7 @@
 
 #include "base/ref.h"
 #include "capture/breaks.h"
+#include "capture/depth.h"
 #include "capture/objects.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
@@ -81,6 +82,7 @@ class Capture {
   ir::ShapeEnv shapes;
   std::unique_ptr<torch_layer::Tracer> tracer;
   std::optional<Break> pending;
+  DepthExit left;      // with `pending`: where it happened
   bool again = false;  // with `pending`: nothing is in the way of another attempt at the same region
   std::optional<std::string> internal_error;  // of an inlined frame, thrown again at the root
   // Outside tensors by identity -> stand-in; and back.
@@ -104,6 +106,9 @@ class Capture {
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
+  std::vector<Standing> standing;                                // of the frames that began an instruction
+  DepthExit raised;                      // where the last exception that left a frame was raised
+  PyObject* raised_exception = nullptr;  // that one; its address alone
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
   // or break.
   std::function<bool(int slot)> admit_root_local;

@@ -84,6 +84,8 @@ std::string Recipe::text() const {
     text += std::string(kEffectNames[static_cast<size_t>(effect.kind)]) + "(" + words(effect.operands) + ")\n";
   if (!locals.empty()) text += "locals: " + words(locals) + "\n";
   if (!stack.empty()) text += "stack: " + words(stack) + "\n";
+  for (const FrameRecipe& frame : inner)
+    text += "inner frame: locals: " + words(frame.locals) + "; stack: " + words(frame.stack) + "\n";
   if (result >= 0) text += "result: %" + std::to_string(result) + "\n";
   return text;
 }

@@ -118,7 +118,8 @@ bool run_recipe(const Recipe& recipe, PyObject* const* fetched, PyObject* const*
 }
 
 std::optional<ReadyResult> ready_result(const Recipe& recipe) {
-  if (!recipe.effects.empty() || recipe.result < 0 || recipe.handled != Recipe::kKeep) return std::nullopt;
+  if (!recipe.effects.empty() || recipe.acts || recipe.result < 0 || recipe.handled != Recipe::kKeep)
+    return std::nullopt;
   const RecipeNode& node = recipe.nodes[static_cast<size_t>(recipe.result)];
   const bool ready = node.kind == NodeKind::Constant || node.kind == NodeKind::Fetched || node.kind == NodeKind::Tensor;
   // An attribute set on a new tensor is a late part.

@@ -93,6 +93,7 @@ struct Recipe {
   // (kEmpty: CPython's NULL).
   std::vector<int> locals, stack;
   std::vector<FrameRecipe> inner;  // of the frames that the exit's instruction enters: no slot is kept
+  bool acts = false;               // a node is made by a call that changes something
   int result = -1;                 // Return: node of the returned value
   int handled = kKeep;             // the exception that is being handled (sys.exc_info); kEmpty: none
   static constexpr int kKeep = -2;

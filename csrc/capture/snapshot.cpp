@@ -49,6 +49,7 @@ void add_inner(SnapshotBuilder& builder, const InnerExit& exit) {
 SnapshotResult snapshot(Capture& capture, const ExitState& exit) {
   SnapshotResult result;
   SnapshotBuilder builder(capture, &result);
+  if (!capture.context.add_calls(builder)) builder.fail(Py_None);
   if (exit.result) result.recipe.result = builder.node_of(exit.result);
   add_locals(builder, exit);
   if (exit.handles_other) result.recipe.handled = exit.handled ? builder.node_of(exit.handled) : Recipe::kEmpty;

@@ -56,6 +56,7 @@ class Finish {
     run_backward(&results);
     recorder_.graph().outputs() = std::move(results);
     drop_unused();
+    traced->acts = recorder_.acts();
     for (const at::Tensor& constant : recorder_.constants())
       traced->constants.push_back(Ref::steal(THPVariable_Wrap(constant)));
     traced->joint = recorder_.take_graph();

@@ -4,11 +4,13 @@
 #include <torch/csrc/Device.h>
 #include <torch/csrc/DynamicTypes.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Generator.h>
 #include <torch/csrc/utils/tensor_memoryformats.h>
 
 #include <algorithm>
 
 #include "torch/convert.h"
+#include "torch/seeding.h"
 
 namespace graphlift::foreign {
 namespace {
@@ -45,6 +47,8 @@ Ref object_of(const ir::Arg& arg) {
                  return checked(PyComplex_FromDoubles(number.real(), number.imag()));
                },
                [](const std::string& text) {
+                 if (torch_layer::names_generator(text))
+                   return checked(THPGenerator_Wrap(torch_layer::named_generator(text)));
                  return checked(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), nullptr));
                },
                [](ir::DType dtype) {

@@ -51,7 +51,10 @@ std::string Break::message() const {
 Ref break_here(Capture& capture, std::string_view id, std::string detail) {
   const BreakRow* row = find_break(id);
   GL_CHECK(row, "no row for the break " + std::string(id));
-  if (!capture.pending) capture.pending = Break{row, std::move(detail), capture.user_stack()};
+  if (!capture.pending) {
+    capture.pending = Break{row, std::move(detail), capture.user_stack()};
+    capture.left = innermost_exit(capture);
+  }
   PyErr_Clear();
   PyObject* type = break_exception();
   if (type) PyErr_SetString(type, capture.pending->sentence().c_str());

@@ -25,7 +25,6 @@ using guards::OriginKind;
 namespace {
 
 bool type_named(PyTypeObject* type, std::string_view name) { return type->tp_name == name; }
-bool type_is(PyObject* object, std::string_view name) { return type_named(Py_TYPE(object), name); }
 
 // One call's arguments as C code gets them.
 struct Prepared {
@@ -220,10 +219,26 @@ bool makes_type(const CallArgs& call) {
 
 }  // namespace
 
+namespace {
+
+// A method that may take something out of an outside container.
+bool drops_items(Capture& capture, const CallArgs& call) {
+  if (call.nargs == 0 || !capture.is_outside(call.args[0])) return false;
+  return !is_descriptor(call.callable) ||
+         !is_any_of(call.callable,
+                    {"append",   "appendleft", "extend",   "extendleft",   "insert",     "add",       "setdefault",
+                     "get",      "keys",       "values",   "items",        "copy",       "index",     "count",
+                     "__len__",  "__iter__",   "__next__", "__contains__", "__eq__",     "__ne__",    "__getitem__",
+                     "issubset", "issuperset", "union",    "intersection", "difference", "isdisjoint"});
+}
+
+}  // namespace
+
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Prepared prepared;
   if (!prepare(capture, call, flags, &prepared)) return Ref();
   if ((flags & kMutates) && call.nargs > 0) note_mutation(capture, call.args[0]);
+  if (flags & kMutates) capture.dropped |= drops_items(capture, call);
   Ref result = Ref::steal(
       PyObject_Vectorcall(call.callable, prepared.args.data(), static_cast<size_t>(call.nargs), call.kwnames));
   if (result && PyType_Check(result.get()) && makes_type(call)) {
@@ -285,8 +300,11 @@ Ref call_tensor_function(Capture& capture, const CallArgs& call) {
   Prepared prepared;
   const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
   for (Py_ssize_t i = 0; i < total; ++i) {
-    if (type_is(call.args[i], "torch._C.Generator"))
-      return break_here(capture, "generator_argument", describe(call.callable));
+    if (torch_layer::is_generator(call.args[i])) {
+      if (!capture.tie_generator(call.args[i], describe(call.callable))) return Ref();
+      prepared.args.push_back(call.args[i]);
+      continue;
+    }
     if (is_opaque(capture, call.args[i]))
       return break_here(capture, "unknown_callable",
                         describe(call.callable) + " with an object of type " + Py_TYPE(call.args[i])->tp_name);

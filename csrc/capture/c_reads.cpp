@@ -155,6 +155,7 @@ class Walk {
   bool fresh(PyObject* object) {
     if (PyDict_Check(object)) return dict(object, look_ == Look::Reads || look_ == Look::Compares);
     if (PyAnySet_Check(object)) return set(object);
+    if (container_kind(object) == Kind::DictView) return view(object);
     if (PyTuple_Check(object) || PyList_Check(object)) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
         if (!any(PySequence_Fast_GET_ITEM(object, i))) return false;
@@ -172,6 +173,17 @@ class Walk {
     return is_python_class(Py_TYPE(object)) ? true : parts(object);
   }
 
+  // Of a view of keys, the values that they stand for are not asked.
+  bool view(PyObject* object) {
+    auto visit = [](PyObject* part, void* self) {
+      auto* walk = static_cast<Walk*>(self);
+      const bool fresh = PyDict_Check(part) && !walk->capture_.is_outside(part);
+      return (fresh ? walk->dict(part, walk->views_values_) : walk->any(part)) ? 0 : 1;
+    };
+    views_values_ = !PyDictKeys_Check(object);
+    return Py_TYPE(object)->tp_traverse(object, visit, this) == 0;
+  }
+
   // What a C object of another kind holds, where it is asked for more than which object it is.
   bool parts(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
@@ -184,6 +196,7 @@ class Walk {
   Capture& capture_;
   Look look_;
   PyObject* who_;
+  bool views_values_ = false;
   std::unordered_set<PyObject*> seen_;
 };
 

@@ -363,6 +363,28 @@ const Family& builtin_callables() {
   return rows;
 }
 
+namespace {
+
+// Without a callback. Of a tensor only the stand-in is here.
+Ref rule_weakref(Capture& c, const CallArgs& call) {
+  const bool plain = (call.nargs == 1 || (call.nargs == 2 && call.args[1] == Py_None)) && !call.kwnames;
+  if (!plain || torch_layer::is_stand_in(call.args[0]) || torch_layer::is_sym_scalar(call.args[0]))
+    return break_here(c, "unknown_callable", describe(call.callable));
+  return Ref::steal(PyWeakref_NewRef(call.args[0], nullptr));
+}
+
+Ref rule_lru_cache(Capture& c, const CallArgs& call) {
+  if (call.nargs == 0 || !c.fresh_functions.count(call.args[0]))
+    return break_here(c, "unknown_callable", describe(call.callable));
+  Ref made = run_prepared(c, call, kShallow);
+  if (!made) return made;
+  c.fresh_functions.insert(made.get());
+  c.keep_alive.push_back(made);
+  return made;
+}
+
+}  // namespace
+
 const Family& constructor_rows() {
   static const Family rows = {
       {"builtins.type", 0, rule_type},
@@ -385,6 +407,8 @@ const Family& constructor_rows() {
       {"builtins.filter", kShallow | kCallsFirst | kLooksInto | kHandsOn | kReads, nullptr},
       {"builtins.reversed", kShallow, nullptr},
       {"builtins.property", kShallow, nullptr},
+      {"weakref.ReferenceType", 0, rule_weakref},
+      {"functools._lru_cache_wrapper", 0, rule_lru_cache},
       {"builtins.staticmethod", kShallow, nullptr},
       {"builtins.classmethod", kShallow, nullptr},
       {"collections.OrderedDict", kShallow | kLooksInto | kMakesDict, nullptr},

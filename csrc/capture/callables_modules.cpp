@@ -98,22 +98,6 @@ Ref rule_substitute(Capture& c, const CallArgs& call_args) {
   return call(c, substitute.get(), call_args.args, call_args.nargs, call_args.kwnames);
 }
 
-// The variable is a constant; its value is found again through it.
-Ref rule_context_get(Capture& c, const CallArgs& call) {
-  PyObject* variable = call.nargs > 0 ? call.args[0] : nullptr;
-  if (!variable || !PyContextVar_CheckExact(variable) || call.kwnames || call.nargs > 2)
-    return run_prepared(c, call, kPure);
-  PyObject* value = nullptr;
-  if (PyContextVar_Get(variable, nullptr, &value) < 0) return Ref();
-  Ref now = Ref::steal(value);
-  const guards::OriginId origin = c.origins().child(c.origin_of(variable), guards::OriginKind::ContextValue);
-  if (now) return c.admit(now.get(), origin);
-  c.guards.add(origin, guards::GuardKind::Missing);
-  if (call.nargs == 2) return Ref::borrow(call.args[1]);
-  PyErr_SetObject(PyExc_LookupError, variable);
-  return Ref();
-}
-
 // Methods of immutable types that answer differently each time.
 Ref rule_clock(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
@@ -171,7 +155,6 @@ const Family& module_callables() {
         {"_abc._abc_subclasscheck", kShallow, nullptr},
         {"_abc._abc_init", kShallow, nullptr},
         {"_abc.get_cache_token", 0, nullptr},
-        {"_contextvars.ContextVar.get", 0, rule_context_get},
         {"sys.intern", 0, nullptr},
         {"sys.is_finalizing", 0, nullptr},
         {"sys._getframe", 0, nullptr},

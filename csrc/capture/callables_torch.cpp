@@ -1,5 +1,6 @@
 // Owns: rows and rules for torch's C functions that are no operators: queries, ambient setters, and what must not run.
 #include "capture/attributes.h"
+#include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
@@ -55,6 +56,69 @@ Ref rule_item(Capture& c, const CallArgs& call) {
     if (number || PyErr_Occurred()) return number;
   }
   return break_here(c, "data_dependent_item", describe(call.callable));
+}
+
+// A tensor on the memory of an array from outside is an input, made anew in each call. Null without a break: not of
+// one.
+Ref on_array(Capture& c, const CallArgs& call) {
+  PyObject* array = call.nargs == 1 && !call.kwnames ? call.args[0] : nullptr;
+  const Outside* outside = array ? c.objects.find(array) : nullptr;
+  if (!outside || outside->origin == guards::kNoOrigin || c.arrays.count(array)) return Ref();
+  Ref tensor;
+  {
+    const TorchForReal real(c);
+    tensor = torch_layer::tensor_on_array(array);
+  }
+  Ref key = tensor ? Ref::steal(PyUnicode_InternFromString(torch_layer::kOnArray)) : Ref();
+  if (!key) return key;
+  c.arrays.insert(array);
+  return c.admit(tensor.get(), c.origins().child(outside->origin, guards::OriginKind::Custom, key.get()));
+}
+
+Ref rule_from_numpy(Capture& c, const CallArgs& call) {
+  Ref tensor = on_array(c, call);
+  return tensor || c.pending ? std::move(tensor) : break_here(c, "unknown_callable", describe(call.callable));
+}
+
+Ref rule_as_tensor(Capture& c, const CallArgs& call) {
+  Ref tensor = on_array(c, call);
+  return tensor || c.pending ? std::move(tensor) : call_tensor_function(c, call);
+}
+
+// Of an array it makes a copy.
+Ref rule_tensor(Capture& c, const CallArgs& call) {
+  Ref tensor = on_array(c, call);
+  if (!tensor) return c.pending ? Ref() : call_tensor_function(c, call);
+  Ref copy = Ref::steal(PyObject_CallMethod(tensor.get(), "clone", nullptr));
+  return c.pending ? Ref() : std::move(copy);
+}
+
+// The number that is given to manual_seed. False: one that torch refuses, or makes an int of first.
+bool seed_of(Capture& c, PyObject* given, int64_t* seed) {
+  const Ref number = c.concrete(given);
+  int overflow = 0;
+  *seed = number && PyLong_CheckExact(number.get()) ? PyLong_AsLongLongAndOverflow(number.get(), &overflow) : 0;
+  return number && PyLong_CheckExact(number.get()) && !overflow;
+}
+
+Ref rule_manual_seed(Capture& c, const CallArgs& call) {
+  int64_t seed = 0;
+  if (call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0) != 1 || !seed_of(c, call.args[0], &seed))
+    return break_here(c, "unknown_callable", describe(call.callable));
+  Ref generator = cpython::imported("torch.random", "default_generator");
+  if (!generator) return generator;
+  c.tracer->seed(nullptr, seed);
+  c.know(generator.get(), c.origins().root(guards::OriginKind::Constant, 0, generator.get()));
+  return generator;
+}
+
+Ref rule_seed_generator(Capture& c, const CallArgs& call) {
+  int64_t seed = 0;
+  if (call.nargs != 2 || call.kwnames || !seed_of(c, call.args[1], &seed))
+    return break_here(c, "unknown_callable", describe(call.callable));
+  if (!c.tie_generator(call.args[0], describe(call.callable))) return Ref();
+  c.tracer->seed(call.args[0], seed);
+  return Ref::borrow(call.args[0]);
 }
 
 Ref rule_none(Capture&, const CallArgs&) { return Ref::borrow(Py_None); }
@@ -206,11 +270,14 @@ const Family& torch_callables() {
       {"torch.autograd.graph._engine_run_backward", 0, run_engine},
       {"torch.nn.parameter.Parameter.__new__", 0, rule_parameter},
       {"torch._C._FunctionBase.apply", 0, rule_function_apply},
-      {"torch.from_numpy", 0, rule_break},
+      {"torch.from_numpy", 0, rule_from_numpy},
+      {"torch.as_tensor", 0, rule_as_tensor},
+      {"torch.tensor", 0, rule_tensor},
       {"torch.compiler.is_compiling", 0, rule_is_compiling},
       {"torch.autograd.profiler.record_function.__enter__", 0, rule_mark_begins},
       {"torch.autograd.profiler.record_function.__exit__", 0, rule_mark_ends},
-      {"torch.random.manual_seed", 0, rule_break},
+      {"torch.random.manual_seed", 0, rule_manual_seed},
+      {"torch._C.Generator.manual_seed", 0, rule_seed_generator},
       {"torch.save", 0, rule_break},
       {"torch.load", 0, rule_break},
   };

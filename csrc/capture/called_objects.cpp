@@ -62,10 +62,21 @@ bool says_once(PyObject* function) {
   return text && std::string_view(text).ends_with("_once");
 }
 
+// The program may have given up its last reference to an object from outside, which lives on here.
+bool may_have_died(Capture& capture, PyObject* target) {
+  const Outside* known = capture.objects.find(target);
+  if (!known || known->origin == guards::kNoOrigin) return false;
+  const guards::Origin& origin = capture.origins().at(known->origin);
+  const cpython::Frame& root = capture.frames.front();
+  return capture.dropped || (origin.kind == OriginKind::Local && root.locals()[origin.index] != target);
+}
+
 // The referent is found again through the weakref; one that died is None.
 Ref call_weakref(Capture& capture, const CallArgs& call) {
   Outside* outside = capture.objects.find(call.callable);
   PyObject* target = cpython::weakref_target(call.callable);
+  if (target && may_have_died(capture, target))
+    return break_here(capture, "unknown_callable", "a weak reference behind changes of what held its object");
   if (!outside || call.nargs > 0 || call.kwnames)
     return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
   const OriginId origin = capture.origins().child(outside->origin, OriginKind::WeakTarget);
@@ -108,6 +119,15 @@ Ref cached_answer(Capture& capture, const CallArgs& call) {
   return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
 }
 
+// A cache that was made here is what it is in eager, where it only gets values to tell apart.
+Ref call_fresh_cache(Capture& capture, const CallArgs& call) {
+  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  for (Py_ssize_t i = 0; i < total; ++i)
+    if (!is_value_constant(call.args[i])) return break_here(capture, "unknown_callable", describe(call.callable));
+  Ref result = Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  return capture.pending ? Ref() : std::move(result);
+}
+
 // Whether what operator's getters and callers hold is constant: it can't be guarded.
 bool asks_by_constants(PyObject* getter) {
   cpython::HookScope nobody(nullptr);
@@ -126,12 +146,16 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
     *result = call_partial(capture, call);
     return true;
   }
-  if (PyWeakref_CheckRefExact(call.callable)) {
+  if (PyWeakref_CheckRef(call.callable) && Py_TYPE(call.callable)->tp_call == _PyWeakref_RefType.tp_call) {
     *result = call_weakref(capture, call);
     return true;
   }
   if (torch_layer::is_operator_object(call.callable)) {
     *result = call_operator_object(capture, call);
+    return true;
+  }
+  if (type_is(call.callable, "functools._lru_cache_wrapper") && capture.fresh_functions.count(call.callable)) {
+    *result = call_fresh_cache(capture, call);
     return true;
   }
   if (type_is(call.callable, "functools._lru_cache_wrapper")) {

@@ -229,6 +229,20 @@ Ref Capture::admit_float(PyObject* value, OriginId origin) {
   return Ref::borrow(value);
 }
 
+bool Capture::tie_generator(PyObject* generator, const std::string& who) {
+  const Outside* outside = objects.find(generator);
+  const OriginId origin = outside ? outside->origin : guards::kNoOrigin;
+  const bool varies =
+      origin == guards::kNoOrigin ||
+      (seen && seen->generators.try_emplace(seen_name(*this, origin), generator).first->second != generator);
+  if (varies) {
+    break_here(*this, "generator_argument", who);
+    return false;
+  }
+  guards.add(origin, GuardKind::Is, generator);
+  return true;
+}
+
 void Capture::fix_float(int primal) {
   guards.add(primal_origins[static_cast<size_t>(primal)], GuardKind::Equals, float_values.at(primal));
 }

@@ -13,6 +13,8 @@
 
 #include "base/ref.h"
 #include "capture/breaks.h"
+#include "capture/context_variables.h"
+#include "capture/depth.h"
 #include "capture/objects.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
@@ -28,6 +30,7 @@ struct Seen {
   std::unordered_map<std::string, std::vector<int64_t>> ints;                // values read from outside
   std::unordered_map<std::string, std::vector<double>> floats;               // likewise
   std::unordered_map<std::string, std::vector<std::vector<int64_t>>> sizes;  // tensor sizes
+  std::unordered_map<std::string, PyObject*> generators;                     // the first one; its address alone
 };
 
 enum class Dynamic : uint8_t { Automatic, Always, Never };
@@ -64,6 +67,8 @@ class Capture {
   // Guards that a type's attribute lookup gives what it gives now. Immutable and fresh types need none. Borrowed; may
   // be null.
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);
+  // Ties the region to a random generator from outside. False after a break: it is another one from call to call.
+  bool tie_generator(PyObject* generator, const std::string& who);
   void fix_float(int primal);  // the float that is this primal must be what it is now
   // A symbolic int becomes its hint, guarded; other objects come back unchanged.
   Ref concrete(PyObject* object);
@@ -81,8 +86,12 @@ class Capture {
   ir::ShapeEnv shapes;
   std::unique_ptr<torch_layer::Tracer> tracer;
   std::optional<Break> pending;
+  DepthExit left;      // with `pending`: where it happened
   bool again = false;  // with `pending`: nothing is in the way of another attempt at the same region
   std::optional<std::string> internal_error;  // of an inlined frame, thrown again at the root
+  ContextVariables context;
+  // A reference that an outside object had to another one was dropped: what weak references tell of is not known.
+  bool dropped = false;
   // Outside tensors by identity -> stand-in; and back.
   std::unordered_map<PyObject*, Ref> stand_ins;
   std::unordered_map<PyObject*, PyObject*> tensor_of_stand_in;
@@ -90,6 +99,7 @@ class Capture {
   std::unordered_map<PyObject*, Ref> gradients;
   // Outside objects and stand-ins of outside tensors whose identity decided something.
   std::unordered_set<PyObject*> told_apart;
+  std::unordered_set<PyObject*> arrays;                         // of numpy, whose tensors are inputs
   std::vector<guards::OriginId> primal_origins;                 // by primal
   std::unordered_map<guards::OriginId, Ref> int_symbols;        // outside ints that became symbolic
   std::unordered_map<guards::OriginId, Ref> float_inputs;       // outside floats that became inputs of the graph
@@ -105,6 +115,9 @@ class Capture {
   std::vector<size_t> checkpoints;                               // open ones: deferred calls in front of each
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
+  std::vector<Standing> standing;                                // of the frames that began an instruction
+  DepthExit raised;                      // where the last exception that left a frame was raised
+  PyObject* raised_exception = nullptr;  // that one; its address alone
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
   // or break.
   std::function<bool(int slot)> admit_root_local;

@@ -5,6 +5,7 @@
 #include "capture/items.h"
 #include "cpython/hook.h"
 #include "cpython/instance.h"
+#include "cpython/raw_dict.h"
 
 namespace graphlift::capture {
 
@@ -56,6 +57,17 @@ PyObject* stored_key(Capture& capture, PyObject* key) {
   return nullptr;
 }
 
+// Weak references are equal when their objects are: the dict's own one, of an object that the region is tied to. Null:
+// none, or no weak reference.
+PyObject* own_weak_key(Capture& capture, PyObject* dict, PyObject* asked) {
+  PyObject* target = PyWeakref_CheckRefExact(asked) ? cpython::weakref_target(asked) : nullptr;
+  const bool known = target && is_guardable_key(target) && !PyTuple_Check(target) && tie(capture, target);
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; known && PyDict_Next(dict, &at, &key, &value);)
+    if (PyWeakref_CheckRefExact(key) && cpython::weakref_target(key) == target) return key;
+  return nullptr;
+}
+
 // The hash of a tensor is Python code of torch's: its identity.
 PyObject* raw_get(PyObject* dict, PyObject* key) {
   cpython::HookScope nobody(nullptr);
@@ -64,7 +76,8 @@ PyObject* raw_get(PyObject* dict, PyObject* key) {
 
 Ref outside_dict_get(Capture& capture, Outside* dict, PyObject* asked) {
   if (dict->shadow) return Ref::borrow(PyDict_GetItemWithError(dict->shadow.get(), asked));
-  PyObject* key = stored_key(capture, asked);
+  PyObject* key = dict->overlay ? nullptr : own_weak_key(capture, dict->object.get(), asked);
+  if (!key) key = stored_key(capture, asked);
   if (!key) return Ref();
   if (dict->overlay) {
     PyObject* written = raw_get(dict->overlay.get(), key);
@@ -87,6 +100,8 @@ int overlay_set(Capture& capture, Outside* dict, PyObject* asked, PyObject* valu
   if (!dict->overlay) return -1;
   capture.objects.mutated(dict);
   PyObject* before = raw_get(dict->overlay.get(), key);
+  PyObject* outside = before ? nullptr : raw_get(dict->object.get(), key);
+  capture.dropped |= outside && !is_value_constant(outside);
   if (value && before == capture.objects.deleted()) dict->reinserted.push_back(Ref::borrow(key));
   cpython::HookScope nobody(nullptr);
   return PyDict_SetItem(dict->overlay.get(), key, value ? value : capture.objects.deleted());
@@ -107,6 +122,7 @@ int dict_set(Capture& capture, PyObject* dict, PyObject* key, PyObject* value) {
   if (container_kind(dict) == Kind::OrderedDict && !outside->shadow && !for_c_code(capture, dict)) return -1;
   if (outside->shadow) {
     capture.objects.mutated(outside);
+    capture.dropped = true;
     return value ? PyObject_SetItem(outside->shadow.get(), key, value) : PyObject_DelItem(outside->shadow.get(), key);
   }
   if (!value) {
@@ -153,6 +169,7 @@ Ref field_get(Capture& capture, Outside* outside, PyObject* descriptor, bool* wr
 
 void field_set(Capture& capture, Outside* outside, PyObject* descriptor, PyObject* value) {
   capture.objects.mutated(outside);
+  capture.dropped = true;
   for (auto& [known, now] : outside->fields)
     if (known.get() == descriptor) {
       now = Ref::borrow(value);

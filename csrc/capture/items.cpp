@@ -124,6 +124,7 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
   Ref stored = value && PySlice_Check(key) ? for_c_code(capture, value) : Ref::borrow(value);
   if (!shadow || (value && !stored)) return -1;
   note_mutation(capture, object);
+  capture.dropped = true;
   return value ? PyObject_SetItem(shadow.get(), plain_key.get(), stored.get())
                : PyObject_DelItem(shadow.get(), plain_key.get());
 }

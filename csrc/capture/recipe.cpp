@@ -84,6 +84,8 @@ std::string Recipe::text() const {
     text += std::string(kEffectNames[static_cast<size_t>(effect.kind)]) + "(" + words(effect.operands) + ")\n";
   if (!locals.empty()) text += "locals: " + words(locals) + "\n";
   if (!stack.empty()) text += "stack: " + words(stack) + "\n";
+  for (const FrameRecipe& frame : inner)
+    text += "inner frame: locals: " + words(frame.locals) + "; stack: " + words(frame.stack) + "\n";
   if (result >= 0) text += "result: %" + std::to_string(result) + "\n";
   return text;
 }
@@ -116,7 +118,8 @@ bool run_recipe(const Recipe& recipe, PyObject* const* fetched, PyObject* const*
 }
 
 std::optional<ReadyResult> ready_result(const Recipe& recipe) {
-  if (!recipe.effects.empty() || recipe.result < 0 || recipe.handled != Recipe::kKeep) return std::nullopt;
+  if (!recipe.effects.empty() || recipe.acts || recipe.result < 0 || recipe.handled != Recipe::kKeep)
+    return std::nullopt;
   const RecipeNode& node = recipe.nodes[static_cast<size_t>(recipe.result)];
   const bool ready = node.kind == NodeKind::Constant || node.kind == NodeKind::Fetched || node.kind == NodeKind::Tensor;
   // An attribute set on a new tensor is a late part.

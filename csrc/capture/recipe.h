@@ -81,14 +81,21 @@ struct Effect {
   std::vector<int> operands;
 };
 
+// A frame at the exit: node per local slot and per stack slot, as in Recipe.
+struct FrameRecipe {
+  std::vector<int> locals, stack;
+};
+
 struct Recipe {
   std::vector<RecipeNode> nodes;  // children come before parents, except through late parts
   std::vector<Effect> effects;    // in replay order
   // The frame at the exit: node per local slot (kKeep: unchanged outside object; kEmpty: unbound) and per stack slot
   // (kEmpty: CPython's NULL).
   std::vector<int> locals, stack;
-  int result = -1;      // Return: node of the returned value
-  int handled = kKeep;  // the exception that is being handled (sys.exc_info); kEmpty: none
+  std::vector<FrameRecipe> inner;  // of the frames that the exit's instruction enters: no slot is kept
+  bool acts = false;               // a node is made by a call that changes something
+  int result = -1;                 // Return: node of the returned value
+  int handled = kKeep;             // the exception that is being handled (sys.exc_info); kEmpty: none
   static constexpr int kKeep = -2;
   static constexpr int kEmpty = -1;
 

@@ -13,6 +13,7 @@
 #include "capture/attributes.h"
 #include "capture/calls.h"
 #include "capture/handled.h"
+#include "capture/inlining.h"
 #include "capture/semantics.h"
 #include "capture/snapshot.h"
 #include "cpython/generator.h"
@@ -29,109 +30,7 @@ namespace {
 
 thread_local Capture* g_current = nullptr;
 constexpr size_t kNoStop = static_cast<size_t>(-1);
-
-// The root frame's content, put back at the end.
-class FrameContent {
- public:
-  explicit FrameContent(cpython::Frame frame) : frame_(frame), position_(frame.position()), depth_(frame.depth()) {
-    for (int i = 0; i < frame.local_count() + depth_; ++i) values_.push_back(Ref::borrow(frame.locals()[i]));
-  }
-  PyObject* local(size_t slot) const { return values_[slot].get(); }
-  ~FrameContent() {
-    SavedError error;
-    const int now = frame_.local_count() + frame_.depth();
-    frame_.set_depth(depth_);
-    const int count = static_cast<int>(values_.size());
-    for (int i = 0; i < std::max(now, count); ++i) {
-      PyObject* before = i < now ? frame_.locals()[i] : nullptr;
-      frame_.locals()[i] = i < count ? values_[static_cast<size_t>(i)].release() : nullptr;
-      Py_XDECREF(before);
-    }
-    frame_.set_position(position_);
-  }
-  FrameContent(const FrameContent&) = delete;
-  FrameContent& operator=(const FrameContent&) = delete;
-
- private:
-  cpython::Frame frame_;
-  int position_, depth_;
-  std::vector<Ref> values_;
-};
-
-// Evaluates the frames that are entered while capturing.
-class InlineHandler final : public cpython::FrameHandler {
- public:
-  InlineHandler(Capture& capture, CaptureSemantics& semantics) : capture_(capture), semantics_(semantics) {}
-
-  // Called from C: an internal error is put aside and thrown again at the root.
-  PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override {
-    *handled = true;
-    if (!throwing) note_generator(frame);
-    capture_.frames.push_back(frame);
-    PyObject* result = nullptr;
-    try {
-      result = inlined(frame, throwing);
-    } catch (const InternalError& error) {
-      if (!capture_.internal_error) capture_.internal_error = error.what();
-      break_here(capture_, "internal_recording", error.what());
-      result = leave_pending(frame);
-    }
-    capture_.frames.pop_back();
-    return result;
-  }
-
- private:
-  // What it has to do when it dies must not happen for real. Closed, it may be dying already: no weak reference to it
-  // would be told of that.
-  void note_generator(cpython::Frame frame) {
-    PyObject* generator = cpython::generator_of(frame);
-    if (!generator) return;
-    Ref& known = capture_.generators[generator];
-    if (known && PyWeakref_GET_OBJECT(known.get()) == generator) return;
-    SavedError error;
-    known = Ref::steal(PyWeakref_NewRef(generator, nullptr));
-    if (!known) PyErr_Clear();
-  }
-
-  PyObject* inlined(cpython::Frame frame, bool throwing) {
-    PyObject* result = nullptr;
-    if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
-    if (capture_.pending || !may_enter(frame, throwing)) {
-      result = leave_pending(frame);
-    } else {
-      eval::Outcome outcome = eval::Evaluator::run(frame, semantics_, throwing);
-      result = outcome.exit == eval::Exit::Stopped ? leave_pending(frame)
-                                                   : eval::Evaluator::finish(frame, std::move(outcome));
-    }
-    return result;
-  }
-
-  // With an exception on its way in (a generator's throw() or close()), the checks must not see it.
-  bool may_enter(cpython::Frame& frame, bool throwing) {
-    if (!throwing) return enter_frame(capture_, frame);
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    const bool may = enter_frame(capture_, frame);
-    if (may) {
-      PyErr_Restore(type, value, traceback);
-    } else {
-      Py_XDECREF(type);
-      Py_XDECREF(value);
-      Py_XDECREF(traceback);
-    }
-    return may;
-  }
-
-  // The private exception goes through the frame's handlers no more: the frame is emptied of them by CPython's own
-  // unwinding.
-  PyObject* leave_pending(cpython::Frame frame) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "graphlift: unwinding to the root");
-    return cpython::leave_unwinding(frame);
-  }
-
-  Capture& capture_;
-  CaptureSemantics& semantics_;
-};
+constexpr size_t kDepthTries = 3;  // exits inside of inlined calls, each one call less deep
 
 class CurrentCapture {
  public:
@@ -187,12 +86,18 @@ std::string pending_words() {
 // One attempt. Ends at the frame's return, before root instruction number `stop_at`, or at a break.
 class Attempt {
  public:
-  Attempt(const Request& request, size_t stop_at)
-      : request_(request), stop_at_(stop_at), capture_(request.frame.code(), request.dynamic, request.seen) {}
+  // `depth`: where it ends inside of inlined calls, or null.
+  Attempt(const Request& request, size_t stop_at, const DepthExit* depth)
+      : request_(request),
+        stop_at_(stop_at),
+        depth_(depth),
+        capture_(request.frame.code(), request.dynamic, request.seen) {}
 
   // False: try again with *next_stop.
   bool run(Captured* out, size_t* next_stop, std::optional<Break>* reason);
   bool again() const { return capture_.again; }
+  // Where the break happened, or the exception was raised.
+  DepthExit& left() { return capture_.left; }
 
  private:
   bool admit_stack();
@@ -202,6 +107,8 @@ class Attempt {
   bool classify(eval::Outcome& outcome, CaptureSemantics& semantics, size_t* next_stop, std::optional<Break>* reason);
   bool take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                      std::optional<Break>* reason);
+  ExitState exit_of_root(CaptureSemantics& semantics, int unit) const;
+  void look_at_depth(CaptureSemantics& semantics, const torch_layer::AmbientState& ambient, Captured* out);
   void tell_memories_apart(const std::vector<torch_layer::InputPlan>& inputs);
   bool finish(SnapshotResult& snapshot, Captured* out, std::optional<Break>* reason);
   Break make_break(const char* id, std::string detail) {
@@ -210,6 +117,8 @@ class Attempt {
 
   const Request& request_;
   size_t stop_at_;
+  const DepthExit* depth_;
+  std::optional<SnapshotResult> at_depth_;  // taken there; the frames are gone by the time it is finished
   Capture capture_;
   bool finished_ = false;  // finish() ends the recording
   const FrameContent* content_ = nullptr;
@@ -270,15 +179,53 @@ bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size
   }
   if (outcome.exit == eval::Exit::Raised) {
     *reason = make_break("raises", pending_words());
+    note_raise(capture_);
+    capture_.left = std::move(capture_.raised);
+    if (capture_.left.places.size() > 1) (*reason)->stack = lines_of(capture_.left.places);
     *next_stop = executed ? executed - 1 : 0;
     return false;
   }
   return outcome.exit == eval::Exit::Returned || outcome.exit == eval::Exit::Stopped;
 }
 
+ExitState Attempt::exit_of_root(CaptureSemantics& semantics, int unit) const {
+  ExitState exit;
+  cpython::Frame frame = request_.frame;
+  std::vector<bool>& touched = semantics.touched();
+  touched.resize(static_cast<size_t>(frame.local_count()), false);
+  exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
+  exit.stack.assign(frame.stack(), frame.stack() + frame.depth());
+  if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), unit);
+  for (size_t i = 0; i < touched.size(); ++i) exit.untouched.push_back(!touched[i] || is_as_before(i));
+  return exit;
+}
+
+// The frames stand where the region is to end inside of inlined calls. Whatever is in the way leaves it without a
+// snapshot.
+void Attempt::look_at_depth(CaptureSemantics& semantics, const torch_layer::AmbientState& ambient, Captured* out) {
+  const bool handles_other = handled_now().get() != handled_before_.get();
+  if (stands_at(capture_, *depth_) && capture_.open_levels.empty() && !handles_other && !unfinished_generator()) {
+    if (ambient.unchanged()) capture_.ambient_calls.clear();
+    ExitState exit = exit_of_root(semantics, depth_->places[0].unit);
+    out->inner.clear();
+    for (size_t i = 1; i < depth_->entered; ++i) {
+      cpython::Frame frame = capture_.standing[i].frame;
+      InnerExit inner;
+      inner.locals.assign(frame.locals(), frame.locals() + frame.local_count());
+      inner.stack.assign(frame.stack(), frame.stack() + frame.depth());
+      if (!cpython::looks_at_locals(frame.code())) inner.live = cpython::live_at(frame.code(), depth_->places[i].unit);
+      exit.inner.push_back(std::move(inner));
+      out->inner.push_back(depth_->places[i]);
+    }
+    at_depth_ = snapshot(capture_, exit);
+    for (PyObject* output : at_depth_->tensor_outputs) at_depth_->keep.push_back(Ref::borrow(output));
+    if (!at_depth_->unrebuildable.empty()) at_depth_.reset();
+  }
+  break_here(capture_, "unrebuildable", "inlined call");
+}
+
 bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics, Captured* out, size_t* next_stop,
                             std::optional<Break>* reason) {
-  cpython::Frame frame = request_.frame;
   if (!capture_.open_levels.empty()) {
     *reason = make_break("unrebuildable", "level of torch.func");
     *next_stop = capture_.open_levels.front() - 1;
@@ -294,16 +241,10 @@ bool Attempt::take_snapshot(eval::Outcome& outcome, CaptureSemantics& semantics,
   ExitState exit;
   out->returns = outcome.exit == eval::Exit::Returned;
   out->exit_unit = outcome.unit;
-  if (out->returns) {
+  if (out->returns)
     exit.result = outcome.value.get();
-  } else {
-    std::vector<bool>& touched = semantics.touched();
-    touched.resize(static_cast<size_t>(frame.local_count()), false);
-    exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
-    exit.stack.assign(frame.stack(), frame.stack() + frame.depth());
-    if (!cpython::looks_at_locals(frame.code())) exit.live = cpython::live_at(frame.code(), outcome.unit);
-    for (size_t i = 0; i < touched.size(); ++i) exit.untouched.push_back(!touched[i] || is_as_before(i));
-  }
+  else
+    exit = exit_of_root(semantics, outcome.unit);
   const Ref handled = handled_now();
   exit.handled = handled.get();
   exit.handles_other = handled.get() != handled_before_.get();
@@ -359,7 +300,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
   bool mutates = false;
   const std::vector<torch_layer::InputPlan> inputs = traced->inputs;
   for (const torch_layer::InputPlan& input : inputs) mutates |= input.mutated_data || input.mutated_metadata;
-  if (!result.tensor_outputs.empty() || mutates) out->traced = std::move(*traced);
+  if (!result.tensor_outputs.empty() || mutates || traced->acts) out->traced = std::move(*traced);
   if (mutates && inputs.size() > 1) tell_memories_apart(inputs);
   for (const ir::SymGuard& guard : capture_.shapes.guards()) capture_.guards.add_symbolic(guard);
   out->primals = capture_.primal_origins.size();
@@ -402,8 +343,17 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
     if (PyObject* function = frame.function()) know_function(capture_, function);
     PyErr_Clear();
     eval::Outcome outcome{eval::Exit::Stopped, Ref(), frame.position()};
+    if (depth_) semantics.stop_at_depth(depth_->instruction(), [&] { look_at_depth(semantics, ambient, out); });
     if (!capture_.pending && admit_stack()) outcome = eval::Evaluator::run(frame, semantics, false);
-    if (classify(outcome, semantics, next_stop, reason)) {
+    if (at_depth_) {
+      capture_.pending.reset();
+      PyErr_Clear();
+      out->instructions = semantics.root_instructions();
+      out->evaluated = std::move(capture_.evaluated);
+      out->returns = false;
+      out->exit_unit = depth_->places[0].unit;
+      done = finish(*at_depth_, out, reason);
+    } else if (classify(outcome, semantics, next_stop, reason)) {
       PyErr_Clear();
       if (ambient.unchanged()) capture_.ambient_calls.clear();
       out->instructions = semantics.root_instructions();
@@ -429,14 +379,28 @@ Captured capture_region(const Request& request) {
   captured.exit_unit = captured.begin_unit;
   size_t stop = kNoStop;
   std::optional<Break> reason;
+  DepthExit left;  // where `reason` is
+  size_t depth_tries = 0;
   for (;;) {
     ++captured.attempts;
     size_t next_stop = 0;
     std::optional<Break> why;
-    Attempt attempt(request, stop);
+    // Without tensor work in front of the call nothing would be won: it runs for real and is captured on its own.
+    const bool at_depth = depth_tries > 0 && left.entered > 1 && left.calls > 0;
+    Attempt attempt(request, at_depth ? kNoStop : stop, at_depth ? &left : nullptr);
     if (attempt.run(&captured, &next_stop, &why)) break;
     if (attempt.again()) continue;
-    if (!reason || (why && std::string(why->row->id) != "unrebuildable")) reason = std::move(why);
+    if (at_depth) {
+      captured.inner.clear();
+      --depth_tries;
+      --left.entered;
+      continue;
+    }
+    if (!reason || (why && std::string(why->row->id) != "unrebuildable")) {
+      reason = std::move(why);
+      left = std::move(attempt.left());
+      depth_tries = kDepthTries;
+    }
     // Each retry ends earlier; an empty region is left to the real interpreter.
     GL_CHECK(next_stop < stop, "a retry of a capture did not end earlier");
     stop = next_stop;
@@ -451,6 +415,7 @@ Captured capture_region(const Request& request) {
     }
   }
   captured.reason = std::move(reason);
+  captured.met = std::move(left.places);
   captured.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return captured;
 }

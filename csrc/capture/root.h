@@ -27,7 +27,10 @@ struct Request {
 struct Captured {
   int begin_unit = 0;
   bool returns = false;
-  int exit_unit = 0;            // returns: of the return instruction; else of the instruction that runs for real next
+  int exit_unit = 0;  // returns: of the return instruction; else of the instruction that runs for real next
+  // The exit is inside of calls that its instruction makes: where each frame stands, outermost first.
+  std::vector<Place> inner;
+  std::vector<Place> met;       // where the reason was met, root first; empty: not known
   std::optional<Break> reason;  // why it ends; none when it returns
   size_t instructions = 0;      // of the root, evaluated by the region. 0: nothing could be captured here
   size_t graph_calls = 0;

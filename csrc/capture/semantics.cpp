@@ -79,7 +79,13 @@ bool CaptureSemantics::admit_local(cpython::Frame& frame, int slot) {
 
 eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
   if (capture_.pending) return eval::Step::Stop;
-  if (++capture_.instructions > capture_.limits.instructions ||
+  ++capture_.instructions;
+  note_standing(capture_, frame, unit);
+  if (capture_.instructions == depth_stop_) {
+    at_depth_();
+    return eval::Step::Stop;
+  }
+  if (capture_.instructions > capture_.limits.instructions ||
       ((capture_.instructions & 1023) == 0 && capture_.tracer->call_count() > capture_.limits.graph_calls)) {
     frame.set_executing(unit);
     break_here(capture_, "budget", "its limit of instructions or operator calls");

@@ -19,6 +19,11 @@ class CaptureSemantics final : public eval::Semantics {
     capture.root_instructions = [this] { return root_instructions_; };
   }
 
+  // Before this instruction, in whichever frame, `at_depth` is asked to end the attempt.
+  void stop_at_depth(size_t instruction, std::function<void()> at_depth) {
+    depth_stop_ = instruction;
+    at_depth_ = std::move(at_depth);
+  }
   size_t root_instructions() const { return root_instructions_; }  // executed so far
   int last_root_unit() const { return last_unit_; }
   std::vector<bool>& touched() { return touched_; }  // local slots of the root that hold what capture put there
@@ -82,6 +87,8 @@ class CaptureSemantics final : public eval::Semantics {
   Capture& capture_;
   _PyInterpreterFrame* root_;
   size_t stop_at_;
+  size_t depth_stop_ = 0;  // 0: nowhere
+  std::function<void()> at_depth_;
   size_t root_instructions_ = 0;
   int last_unit_ = 0;
   std::vector<bool> touched_;

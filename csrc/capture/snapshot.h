@@ -10,6 +10,12 @@
 
 namespace graphlift::capture {
 
+// A frame inside of the exit's instruction.
+struct InnerExit {
+  std::vector<PyObject*> locals, stack;
+  std::vector<bool> live;
+};
+
 // Objects as the captured program sees them (stand-ins, fresh and outside objects). All borrowed.
 struct ExitState {
   std::vector<PyObject*> locals;  // by slot; null: unbound
@@ -17,6 +23,7 @@ struct ExitState {
   PyObject* result = nullptr;     // null: the exit is no return
   std::vector<bool> live;         // by slot; a dead slot is cleared. Empty: all are live
   std::vector<bool> untouched;    // by slot: it holds what it held before the region. Empty: none does
+  std::vector<InnerExit> inner;   // of calls that the exit's instruction is in, outermost first
   PyObject* handled = nullptr;    // the exception that is being handled; null: none
   bool handles_other = false;     // another one than when the region began
 };

@@ -108,6 +108,7 @@ int SnapshotBuilder::make(PyObject* object) {
   if (is_value_constant(object)) return add({NodeKind::Constant, Ref::borrow(object)});
   if (capture.fresh_types.count(object) || capture.fresh_types.count(reinterpret_cast<PyObject*>(Py_TYPE(object))))
     return fail(object);
+  if (capture.fresh_functions.count(object) && !PyFunction_Check(object)) return fail(object);
   if (is_identity_constant(object) || is_frozen_value(object) || is_enum_member(object))
     return add({NodeKind::Constant, Ref::borrow(object)});
   return make_fresh(object);

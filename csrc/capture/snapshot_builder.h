@@ -37,6 +37,7 @@ class SnapshotBuilder {
   int constant(PyObject* object);
   int fetched(guards::OriginId origin);
   int add(RecipeNode node);
+  void name(PyObject* object, int node) { nodes_[object] = node; }  // the node of an object that was not met yet
   // Completes late parts until none is left.
   bool finish();
   int fail(PyObject* culprit);  // the first one stays

@@ -40,9 +40,13 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
   }
   region->guards = std::move(captured.guards);
   region->recipe = std::move(captured.recipe);
+  region->inner = std::move(captured.inner);
   if (region->returns) region->ready = capture::ready_result(region->recipe);
   if (!captured.traced) {
-    if (!region->returns) region->kind = Region::Kind::Plain;
+    if (!region->returns) {
+      region->kind = Region::Kind::Plain;
+      region->inner.clear();
+    }
     return region;
   }
   region->outputs = captured.traced->outputs.size();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "engine/run.h"
+
 namespace graphlift::engine {
 
 namespace {
@@ -33,12 +35,28 @@ CodeEntry& Owner::entry(PyCodeObject* code) {
   return found->second;
 }
 
+bool Owner::is_told(const Region& region, const std::vector<capture::Place>& met) {
+  if (met.empty()) return false;
+  const capture::Place& at = met.back();
+  const std::pair<PyObject*, int> key{at.code.get(), at.unit};
+  const bool told = told_ahead_.count(key) != 0;
+  bool ahead = false;
+  for (size_t i = 1; i < met.size() && region.kind != Region::Kind::Graph; ++i)
+    ahead |= is_captured_alone(reinterpret_cast<PyCodeObject*>(met[i].code.get()));
+  if (ahead)
+    told_ahead_.emplace(key, at.code);
+  else
+    told_ahead_.erase(key);
+  return told;
+}
+
 void Owner::clear() {
   // Moved out first: dropping regions may run finalizers that call back.
   auto dropped = std::move(codes);
   auto held = std::move(held_codes);
   codes.clear();
   held_codes.clear();
+  told_ahead_.clear();
   for (const auto& [code, entry] : dropped) counters().live_regions -= entry.regions;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ struct Region {
   int begin_unit = 0;
   bool returns = false;
   int exit_unit = 0;
+  std::vector<capture::Place> inner;  // the exit is inside of calls that its instruction makes; outermost first
   std::optional<capture::Break> reason;
   std::unique_ptr<guards::GuardTree> guards;            // null: Empty
   std::unique_ptr<torch_layer::Executable> executable;  // null: no tensor work
@@ -75,9 +77,16 @@ class Owner {
   std::unordered_map<PyCodeObject*, CodeEntry> codes;
   std::vector<Ref> held_codes;  // their addresses are keys above
 
+  // Whether the reason of a new region was told already: of a call that runs for real since no tensor work is cut by
+  // that, and is captured on its own, the caller told what happens in it.
+  bool is_told(const Region& region, const std::vector<capture::Place>& met);
+
   CodeEntry& entry(PyCodeObject* code);
   void clear();
   int traverse(visitproc visit, void* arg) const;
+
+ private:
+  std::map<std::pair<PyObject*, int>, Ref> told_ahead_;  // code and unit
 };
 
 // Drops the regions of every living owner.

@@ -141,16 +141,18 @@ void report_region(PyCodeObject* code, const Region& region, const capture::Capt
              {"seconds", Ref::steal(PyFloat_FromDouble(facts.seconds))}});
 }
 
-void report_break(PyCodeObject* code, const Region& region) {
+void report_break(PyCodeObject* code, const Region& region, bool told) {
   cpython::HookScope nobody(nullptr);  // loggers and warnings are no part of the program
 
   if (!region.reason) return;
   const capture::Break& why = *region.reason;
   const std::string id = why.row->id;
-  const bool seam = is_seam(id);
+  const capture::Place* innermost = region.inner.empty() ? nullptr : &region.inner.back();
+  const std::string exit = innermost ? place(reinterpret_cast<PyCodeObject*>(innermost->code.get()), innermost->unit)
+                                     : place(code, region.exit_unit);
+  const bool seam = is_seam(id) || told;
   if (!seam || log_verbose(Artifact::GraphBreaks))
-    log(Artifact::GraphBreaks,
-        [&] { return (seam ? "Seam at " : "Graph break at ") + place(code, region.exit_unit) + "\n" + why.message(); });
+    log(Artifact::GraphBreaks, [&] { return (seam ? "Seam at " : "Graph break at ") + exit + "\n" + why.message(); });
   if (seam) return;
   ++counters().graph_breaks;
   ++break_counts()[why.sentence()];

@@ -12,7 +12,8 @@
 namespace graphlift::engine {
 
 void report_region(PyCodeObject* code, const Region& region, const capture::Captured& facts);
-void report_break(PyCodeObject* code, const Region& region);
+// `told`: in the caller of the frame already.
+void report_break(PyCodeObject* code, const Region& region, bool told);
 std::map<std::string, uint64_t>& break_counts();  // by sentence, since the last reset
 void report_recompile(PyCodeObject* code, int unit, const std::vector<std::string>& reasons);
 void report_limit(PyCodeObject* code, size_t limit, const std::string& last_reason);

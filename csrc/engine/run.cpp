@@ -38,27 +38,26 @@ void drop_exceptions(cpython::Frame frame) {
 }
 
 // What the frame holds at the region's exit.
-void write_back(cpython::Frame frame, const Region& region, Exit& exit) {
-  const capture::Recipe& recipe = region.recipe;
+void write_back(cpython::Frame frame, const std::vector<int>& local_nodes, const std::vector<int>& stack_nodes,
+                const std::vector<Ref>& made, int unit) {
   std::vector<Ref> dropped;
-  for (size_t i = 0; i < recipe.locals.size(); ++i) {
-    if (recipe.locals[i] == capture::Recipe::kKeep) continue;
+  for (size_t i = 0; i < local_nodes.size(); ++i) {
+    const int node = local_nodes[i];
+    if (node == capture::Recipe::kKeep) continue;
     PyObject*& slot = frame.locals()[i];
     dropped.push_back(Ref::steal(slot));
-    slot = recipe.locals[i] == capture::Recipe::kEmpty
-               ? nullptr
-               : Py_NewRef(exit.made[static_cast<size_t>(recipe.locals[i])].get());
+    slot = node == capture::Recipe::kEmpty ? nullptr : Py_NewRef(made[static_cast<size_t>(node)].get());
   }
   const int before = frame.depth();
-  const int after = static_cast<int>(recipe.stack.size());
+  const int after = static_cast<int>(stack_nodes.size());
   PyObject** stack = frame.stack();
   std::vector<PyObject*> values;
-  for (int node : recipe.stack)
-    values.push_back(node == capture::Recipe::kEmpty ? nullptr : Py_NewRef(exit.made[static_cast<size_t>(node)].get()));
+  for (int node : stack_nodes)
+    values.push_back(node == capture::Recipe::kEmpty ? nullptr : Py_NewRef(made[static_cast<size_t>(node)].get()));
   for (int i = 0; i < before; ++i) dropped.push_back(Ref::steal(stack[i]));
   for (int i = 0; i < after; ++i) stack[i] = values[static_cast<size_t>(i)];
   frame.set_depth(after);
-  frame.set_position(region.exit_unit);
+  frame.set_position(unit);
   cpython::fill_free_variables(
       frame);  // whoever looks at the frame expects them, also those that no one reads any more
 }
@@ -106,11 +105,9 @@ Ran run_region(const Region& region, PyObject* const* fetched, const int64_t* sy
 
 PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   PyCodeObject* code = frame.code();
-  constexpr int kPlainFunction = CO_OPTIMIZED | CO_NEWLOCALS;
-  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
-  const bool plain = (code->co_flags & kPlainFunction) == kPlainFunction && !(code->co_flags & kOther);
-  *handled = false;
-  if (throwing || !plain || frame.is_generator()) return nullptr;
+  *handled = !throwing && is_reentered(frame);
+  if (*handled) return reenter(frame);
+  if (throwing || !is_plain_function(code) || frame.is_generator()) return nullptr;
   PyObject* function = frame.function();
   // Inside of a transform of torch.func that runs for real, tensors are none that a region can take.
   const bool wrapped = torch_layer::in_transform() && !owner_.config.fullgraph;
@@ -125,6 +122,33 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   if (entry.given_up) return nullptr;
   *handled = true;
   return run_frame(frame, entry);
+}
+
+bool Runner::is_reentered(cpython::Frame frame) const {
+  if (!reentry_) return false;
+  const Ref& code = reentry_->region->inner[reentry_->next].code;
+  return reinterpret_cast<PyObject*>(frame.code()) == code.get();
+}
+
+// A frame that the region had entered: it is as the region left it, and goes on from there.
+PyObject* Runner::reenter(cpython::Frame frame) {
+  Reentry all = std::move(*reentry_);
+  reentry_.reset();  // what dies meanwhile may run code
+  const capture::FrameRecipe& recipe = all.region->recipe.inner[all.next];
+  write_back(frame, recipe.locals, recipe.stack, all.made, all.region->inner[all.next].unit);
+  if (++all.next < all.region->inner.size()) reentry_ = std::move(all);
+  return run_frame(frame, owner_.entry(frame.code()), true);
+}
+
+// The instruction at a region's exit, for real.
+eval::Outcome Runner::run_exit(cpython::Frame frame) {
+  const bool reenters = reentry_.has_value();
+  eval::Outcome outcome = eval::Evaluator::run_one(frame, real_semantics());
+  if (!reenters || !reentry_) return outcome;
+  reentry_.reset();
+  if (outcome.exit == eval::Exit::Raised || PyErr_Occurred()) return outcome;
+  raise_internal_error("a call that a region had entered was not made again");
+  return {eval::Exit::Raised, Ref(), -1};
 }
 
 RegionPtr Runner::find(cpython::Frame frame, UnitEntry& at, Found* found) {
@@ -151,6 +175,7 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
   capture::Captured facts;
   facts.seconds = captured.seconds;
   facts.evaluated = std::move(captured.evaluated);
+  facts.met = std::move(captured.met);
   RegionPtr region = compile_region(owner_.config, std::move(captured));
   // Another thread may have made one for this call meanwhile: the GIL is given up while code is compiled.
   Found found;
@@ -158,7 +183,7 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
   at.regions.push_back(region);
   ++entry.regions;
   report_region(frame.code(), *region, facts);
-  report_break(frame.code(), *region);
+  report_break(frame.code(), *region, owner_.is_told(*region, facts.met));
   return region;
 }
 
@@ -189,8 +214,13 @@ bool Runner::run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome) {
   return true;
 }
 
-PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
+PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, bool reentered) {
   cpython::HookScope hook(this);
+  if (reentered) {
+    eval::Outcome outcome = run_exit(frame);
+    if (outcome.exit != eval::Exit::Stopped) return eval::Evaluator::finish(frame, std::move(outcome));
+    if (entry.given_up || is_skipped(frame.code())) return cpython::leave_to_default(frame, false);
+  }
   for (;;) {
     // The frame itself has opened a level: what is left of it runs in eager.
     if (torch_layer::in_transform() && !owner_.config.fullgraph) return cpython::leave_to_default(frame, false);
@@ -234,11 +264,12 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry) {
         drop_exceptions(frame);
         return cpython::leave_by_return(frame, exit.result.release(), region->exit_unit);
       }
-      write_back(frame, *region, exit);
+      write_back(frame, region->recipe.locals, region->recipe.stack, exit.made, region->exit_unit);
+      if (!region->inner.empty()) reentry_ = Reentry{region, std::move(exit.made)};
     } else if (region->kind == Region::Kind::Plain && !run_plain(frame, region->exit_unit, &outcome)) {
       return eval::Evaluator::finish(frame, std::move(outcome));
     }
-    outcome = eval::Evaluator::run_one(frame, real_semantics());
+    outcome = run_exit(frame);
     if (outcome.exit != eval::Exit::Stopped) return eval::Evaluator::finish(frame, std::move(outcome));
   }
 }

@@ -58,6 +58,13 @@ struct Found {
   void release() { fetched.reset(); }
 };
 
+// Frames that the exit of a region inside of inlined calls is about to enter again.
+struct Reentry {
+  RegionPtr region;
+  std::vector<Ref> made;  // by recipe node
+  size_t next = 0;        // in Region::inner
+};
+
 // Takes frames of the callable and of what it calls for real.
 class Runner final : public cpython::FrameHandler {
  public:
@@ -65,7 +72,10 @@ class Runner final : public cpython::FrameHandler {
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override;
 
  private:
-  PyObject* run_frame(cpython::Frame frame, CodeEntry& entry);
+  PyObject* run_frame(cpython::Frame frame, CodeEntry& entry, bool reentered = false);
+  bool is_reentered(cpython::Frame frame) const;
+  PyObject* reenter(cpython::Frame frame);
+  eval::Outcome run_exit(cpython::Frame frame);
   RegionPtr find(cpython::Frame frame, UnitEntry& at, Found* found);
   RegionPtr make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
   bool run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome);
@@ -75,7 +85,13 @@ class Runner final : public cpython::FrameHandler {
 
   Owner& owner_;
   PyCodeObject* root_code_;
+  std::optional<Reentry> reentry_;
 };
+
+// Functions, as opposed to generators, class bodies and modules.
+bool is_plain_function(PyCodeObject* code);
+// Whether a frame of the code is captured as a root of its own when it is called for real.
+bool is_captured_alone(PyCodeObject* code);
 
 // Code that is never captured as a root of its own: torch's and the standard library's machinery.
 bool is_skipped(PyCodeObject* code);

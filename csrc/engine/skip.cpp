@@ -84,6 +84,16 @@ bool is_skipped(PyCodeObject* code) { return of_file<is_machinery>(code); }
 
 bool is_left_alone(PyCodeObject* code) { return of_file<is_left_alone>(code); }
 
+bool is_plain_function(PyCodeObject* code) {
+  constexpr int kPlainFunction = CO_OPTIMIZED | CO_NEWLOCALS;
+  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  return (code->co_flags & kPlainFunction) == kPlainFunction && !(code->co_flags & kOther);
+}
+
+bool is_captured_alone(PyCodeObject* code) {
+  return is_plain_function(code) && !is_skipped(code) && !is_left_alone(code);
+}
+
 bool is_disabled(PyObject* function) {
   PyObject* dict = PyFunction_Check(function) ? reinterpret_cast<PyFunctionObject*>(function)->func_dict : nullptr;
   if (!dict) return false;

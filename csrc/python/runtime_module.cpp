@@ -10,6 +10,7 @@
 #include "backends/reference/reference.h"
 #include "base/error.h"
 #include "torch/objects.h"
+#include "torch/seeding.h"
 #include "torch/runtime_bench.h"
 
 namespace py = pybind11;
@@ -104,6 +105,7 @@ PYBIND11_MODULE(graphlift_runtime, module) {
   using torch_layer::Runner;
   reference::register_reference_backend();
   torch_layer::register_node_class();
+  torch_layer::register_seeding();
   torch_layer::bind_cuda(module);
   py::register_exception<InternalError>(module, "InternalError");
   py::class_<Runner>(module, "Runner")

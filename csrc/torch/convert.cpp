@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "torch/seeding.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -58,7 +59,9 @@ class ToIValue {
             [&](double number) { return IValue(number); },
             [&](bool flag) { return IValue(flag); },
             [&](const std::complex<double>& number) { return IValue(c10::complex<double>(number)); },
-            [&](const std::string& text) { return IValue(text); },
+            [&](const std::string& text) {
+              return bare.kind() == TypeKind::GeneratorType ? IValue(named_generator(text)) : IValue(text);
+            },
             [&](ir::DType dtype) { return IValue(static_cast<int64_t>(dtype)); },
             [&](ir::Device device) { return IValue(to_torch(device)); },
             [&](ir::Layout layout) { return IValue(static_cast<int64_t>(layout.number)); },

@@ -58,6 +58,7 @@ class Finish {
     recorder_.graph().outputs() = std::move(results);
     drop_unused();
     put_known_sizes();
+    traced->acts = recorder_.acts();
     for (const at::Tensor& constant : recorder_.constants())
       traced->constants.push_back(Ref::steal(THPVariable_Wrap(constant)));
     traced->joint = recorder_.take_graph();

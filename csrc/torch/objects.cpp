@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
+#include <torch/csrc/utils/tensor_numpy.h>
 
 #include <algorithm>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "guards/origin.h"
 #include "torch/functorch.h"
 #include "torch/op_info.h"
+#include "torch/seeding.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
@@ -135,7 +137,24 @@ int64_t thread_count() { return at::get_num_threads(); }
 
 std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol) { return std::make_unique<MemoryCheck>(symbol); }
 
+Ref tensor_on_array(PyObject* array) {
+  if (std::string_view(Py_TYPE(array)->tp_name) != "numpy.ndarray") return Ref();
+  Ref flags = Ref::steal(PyObject_GetAttrString(array, "flags"));
+  Ref writeable = flags ? Ref::steal(PyObject_GetAttrString(flags.get(), "writeable")) : Ref();
+  Ref tensor;
+  try {
+    if (writeable.get() == Py_True)
+      tensor = Ref::steal(THPVariable_Wrap(torch::utils::tensor_from_numpy(array, false)));
+  } catch (const std::exception&) {  // a dtype or strides that torch has not
+  }
+  PyErr_Clear();
+  return tensor;
+}
+
 void register_fetches() {
+  register_seeding();
+  guards::register_custom_fetch(kOnArray,
+                                [](PyObject* array, const guards::Origin&) { return tensor_on_array(array); });
   guards::register_fetch(guards::OriginKind::TensorGrad, fetch_grad);
   guards::register_fetch(guards::OriginKind::TensorDict, fetch_dict);
 }

@@ -17,6 +17,7 @@ void register_node_class();           // the class name of a region's autograd n
 void register_fetches();              // how guards fetch .grad and the attributes of tensors
 bool is_singleton(PyObject* object);  // dtype, layout, memory format, qscheme
 bool is_device(PyObject* object);     // torch.device
+bool is_generator(PyObject* object);  // torch.Generator
 bool is_torch_size(PyObject* object);
 bool is_parameter(PyObject* tensor);
 // torch.Tensor, nn.Parameter, nn.Buffer and their metaclasses: their attributes are taken as constant.
@@ -39,6 +40,10 @@ Ref specialize(PyObject* symbolic);
 // Binds the symbol to the address of the tensor's memory, so that guards can tell memories apart.
 std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol);
 int64_t memory_of(PyObject* tensor);
+
+// torch.from_numpy of an array that may be written to; null without an error: of another object.
+Ref tensor_on_array(PyObject* array);
+inline constexpr const char* kOnArray = "from_numpy";  // the fetch of it, by which guards find it
 
 int64_t thread_count();  // torch.get_num_threads()
 

@@ -16,6 +16,7 @@
 #include "base/gil.h"
 #include "torch/convert.h"
 #include "torch/number_calls.h"
+#include "torch/seeding.h"
 #include "torch/sym_node.h"
 
 namespace graphlift::torch_layer {
@@ -187,7 +188,7 @@ ir::Arg Recorder::tensor_argument(const at::Tensor& tensor) {
 }
 
 ir::Arg Recorder::argument(const IValue& value, const c10::Type& type) {
-  if (value.isGenerator()) break_now("generator_argument", "a random operator");
+  if (value.isGenerator()) return generator_argument(value.toGenerator());
   if (value.isSymFloat()) return to_double(value.toSymFloat());
   if (value.isSymBool()) return value.toSymBool().guard_bool(__FILE__, __LINE__);
   return from_ivalue(
@@ -259,6 +260,10 @@ ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info
   ir::Node* node = add_call(info.op, std::move(args), std::move(results.types));
   if (info.random) random_.insert(node);
   return node;
+}
+
+void Recorder::record_seed(ir::Arg generator, int64_t seed) {
+  random_.insert(add_call(ir::Op(kManualSeed), {std::move(generator), ir::Sym(seed)}, {}));
 }
 
 void Recorder::push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack) {

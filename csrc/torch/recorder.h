@@ -66,8 +66,11 @@ class Recorder {
   std::vector<at::Tensor>& constants() { return constants_; }
   // The program ran the autograd engine itself.
   bool engine_ran() const { return engine_ran_; }
+  // The program seeds a generator; None: all default ones.
+  void record_seed(ir::Arg generator, int64_t seed);
   // A random call that nothing uses: it moves the generator on.
   bool must_stay(const ir::Node* node) const { return random_.contains(node); }
+  bool acts() const { return !random_.empty(); }
   // Primals whose memory was seen by absolute offsets.
   const std::unordered_set<int>& seen_by_offset() const { return seen_by_offset_; }
 

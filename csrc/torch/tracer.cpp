@@ -1,6 +1,7 @@
 // Owns: primals: stand-ins for outside tensors and ints, and what is guarded about them.
 // Must not: record calls (recorder.cpp) or finish a recording (finish.cpp).
 #include <c10/core/InferenceMode.h>
+#include <torch/csrc/Generator.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
@@ -15,6 +16,7 @@
 #include "torch/autograd_node.h"
 #include "torch/convert.h"
 #include "torch/functorch.h"
+#include "torch/seeding.h"
 #include "torch/sym_node.h"
 #include "torch/tracer_impl.h"
 
@@ -196,6 +198,11 @@ Ref TracerImpl::frozen(PyObject* stand_in) {
     const ir::ValueRef value = recorder_.value_of(tensor);
     return Ref::steal(THPVariable_Wrap(recorder_.new_tensor(recorder_.slot_of(tensor)->type, value)));
   });
+}
+
+void TracerImpl::seed(PyObject* generator, int64_t seed) {
+  const auto* given = reinterpret_cast<THPGenerator*>(generator);
+  recorder_.record_seed(given ? generator_argument(given->cdata) : ir::Arg(), seed);
 }
 
 }  // namespace graphlift::torch_layer

@@ -79,7 +79,8 @@ struct Traced {
   int tangents = 0;
   int gradients = 0;
   std::vector<Ref>
-      constants;  // tensors built into the graph: node "graphlift::constant" with one argument, the index here
+      constants;      // tensors built into the graph: node "graphlift::constant" with one argument, the index here
+  bool acts = false;  // generators are seeded or moved on: it runs even where no tensor is made
   // Not empty: this recording must not be compiled; the words say why (aliased inputs are mutated, ...).
   std::string refuse;
 };
@@ -130,6 +131,9 @@ class Tracer {
   // Calls between are made again by backward rather than saved: torch.utils.checkpoint. Nests.
   virtual void begin_checkpoint() = 0;
   virtual void end_checkpoint() = 0;
+
+  // A generator from outside is seeded (null: all default ones, as torch.manual_seed does).
+  virtual void seed(PyObject* generator, int64_t seed) = 0;
 
   // --- the program's own backward ------------------------------------------------------------------------------------
   // What a run of the autograd engine from these stand-ins reaches. To be asked before each run; the run itself is a

@@ -73,6 +73,7 @@ class TracerImpl final : public Tracer {
   Ref frozen(PyObject* stand_in) override;
   void begin_checkpoint() override { recorder_.begin_checkpoint(); }
   void end_checkpoint() override { recorder_.end_checkpoint(); }
+  void seed(PyObject* generator, int64_t seed) override;
   Ref number_input(PyObject* number) override;
   Ref number_of(PyObject* stand_in) override;
   std::optional<int> number_primal(PyObject* number) const override;

@@ -181,4 +181,4 @@ def test_a_write_that_reads_a_part_of_its_own_memory_is_refused_as_in_eager(writ
     for _ in range(2):  # the multiplication is a region, the write runs for real
         with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
             compiled(three())
-    regions(2, 2)
+    regions(1, 1)

@@ -62,6 +62,7 @@ class FakeTracer final : public torch_layer::Tracer {
   Ref frozen(PyObject*) override { return Ref(); }
   void begin_checkpoint() override {}
   void end_checkpoint() override {}
+  void seed(PyObject*, int64_t) override {}
   Ref number_input(PyObject*) override { return Ref(); }
   std::optional<int> number_primal(PyObject*) const override { return std::nullopt; }
   Ref number_of(PyObject*) override { return Ref(); }

@@ -1,0 +1,43 @@
+// Owns: context variables while capturing: what is set runs in a copy of the context, and again at the region's exit.
+// Must not: leave the thread in another context than the attempt found.
+#pragma once
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/ref.h"
+
+namespace graphlift::capture {
+
+class SnapshotBuilder;
+
+class ContextVariables {
+ public:
+  ContextVariables() = default;
+  ~ContextVariables();
+  ContextVariables(const ContextVariables&) = delete;
+  ContextVariables& operator=(const ContextVariables&) = delete;
+
+  // Null with a Python error.
+  Ref set(PyObject* variable, PyObject* value);
+  // Takes back what `set` did last of those of the variable that still count. False: the token is another one's.
+  bool reset(PyObject* variable, PyObject* token);
+  // Whether the value is what `set` was given; it is `now` then.
+  bool was_set(PyObject* variable, Ref* now) const;
+  // A token that was made before the region, at its exit: what the variable is then is not known.
+  void reset_later(PyObject* variable, PyObject* token);
+  bool is_unknown(PyObject* variable) const;
+  // Calls at the exit, each variable's in program order. False: something can't be made again.
+  bool add_calls(SnapshotBuilder& builder) const;
+
+ private:
+  struct Set {
+    Ref variable, value, token;
+  };
+  Ref context_;            // entered; null: nothing was set
+  std::vector<Set> sets_;  // that count
+  std::vector<std::pair<Ref, Ref>> later_;
+};
+
+}  // namespace graphlift::capture

@@ -1,0 +1,122 @@
+// Owns: see depth.h.
+#include "capture/depth.h"
+
+#include <algorithm>
+
+#include "capture/attributes.h"
+#include "capture/capture.h"
+#include "cpython/decode.h"
+
+namespace graphlift::capture {
+
+namespace {
+
+using cpython::Micro;
+
+// What the instruction calls, from the operands on the frame's stack. Null: it calls nothing, or operands that a second
+// call would find used up.
+PyObject* callee(const Standing& at) {
+  if (at.frame.depth() != at.depth) return nullptr;
+  const cpython::Decoded& decoded = cpython::decode(at.frame.code());
+  const cpython::Instruction& instruction = decoded.at_unit(at.unit);
+  PyObject** top = at.frame.locals() + at.frame.top();
+  for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
+    const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
+    if (op.micro == Micro::Call) {
+      PyObject** slots = top - op.arg - 2;
+      return slots[0] ? slots[0] : slots[1];
+    }
+    if (op.micro == Micro::CallEx) {
+      PyObject** slots = top - 3 - (op.arg & 1);
+      if (!PyTuple_CheckExact(slots[2]) || ((op.arg & 1) && slots[3] && !PyDict_CheckExact(slots[3]))) return nullptr;
+      return slots[1] ? slots[1] : slots[0];
+    }
+  }
+  return nullptr;
+}
+
+// The Python function that a call of the object enters at once; null: C code comes first.
+PyObject* entered_function(PyObject* callable) {
+  if (PyFunction_Check(callable)) return callable;
+  if (PyMethod_Check(callable)) return entered_function(PyMethod_GET_FUNCTION(callable));
+  if (PyType_Check(callable) || PyCFunction_Check(callable)) return nullptr;
+  Ref name = Ref::steal(PyUnicode_InternFromString("__call__"));
+  PyObject* found = name ? _PyType_Lookup(Py_TYPE(callable), name.get()) : nullptr;
+  return found && PyFunction_Check(found) ? found : nullptr;
+}
+
+bool is_plain(PyCodeObject* code) {
+  constexpr int kPlain = CO_OPTIMIZED | CO_NEWLOCALS;
+  constexpr int kOther = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE;
+  return (code->co_flags & kPlain) == kPlain && !(code->co_flags & kOther);
+}
+
+// The caller's call, made once more, enters the callee's frame before anything else happens.
+bool enters(const Standing& caller, const cpython::Frame& frame) {
+  PyObject* callable = callee(caller);
+  PyObject* function = callable ? entered_function(callable) : nullptr;
+  return function && function == frame.function() && !frame.is_generator() && is_plain(frame.code());
+}
+
+size_t begun(const Capture& capture) { return std::min(capture.standing.size(), capture.frames.size()); }
+
+}  // namespace
+
+void note_standing(Capture& capture, cpython::Frame frame, int unit) {
+  std::vector<Standing>& all = capture.standing;
+  const Standing now{frame, unit, frame.depth(), capture.instructions, capture.tracer->call_count()};
+  const size_t at = capture.frames.size() - 1;
+  if (all.size() > at)
+    all[at] = now;
+  else if (all.size() == at)
+    all.push_back(now);
+}
+
+DepthExit innermost_exit(const Capture& capture) {
+  DepthExit exit;
+  const size_t count = begun(capture);
+  if (count == 0) return exit;
+  exit.calls = capture.standing[0].calls;
+  exit.entered = 1;
+  for (size_t i = 0; i < count; ++i) {
+    const Standing& at = capture.standing[i];
+    if (i > 0 && exit.entered == i && enters(capture.standing[i - 1], at.frame)) ++exit.entered;
+    exit.places.push_back({Ref::borrow(reinterpret_cast<PyObject*>(at.frame.code())), at.unit, at.instruction});
+  }
+  return exit;
+}
+
+void note_raise(Capture& capture) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const bool same = value && capture.raised_exception == value;
+  capture.raised_exception = value;
+  PyErr_Restore(type, value, traceback);
+  if (!same) capture.raised = innermost_exit(capture);
+}
+
+bool stands_at(const Capture& capture, const DepthExit& exit) {
+  if (capture.frames.size() != exit.entered || capture.standing.size() < exit.entered) return false;
+  for (size_t i = 0; i < exit.entered; ++i) {
+    const Standing& at = capture.standing[i];
+    const Place& place = exit.places[i];
+    if (reinterpret_cast<PyObject*>(at.frame.code()) != place.code.get() || at.unit != place.unit) return false;
+    if (i > 0 && !enters(capture.standing[i - 1], at.frame)) return false;
+  }
+  return true;
+}
+
+std::vector<ir::SourceLine> lines_of(const std::vector<Place>& places) {
+  std::vector<ir::SourceLine> lines;
+  for (const Place& place : places) {
+    auto* code = reinterpret_cast<PyCodeObject*>(place.code.get());
+    const char* file = PyUnicode_AsUTF8(code->co_filename);
+    const char* function = PyUnicode_AsUTF8(code->co_name);
+    const int line = PyCode_Addr2Line(code, place.unit * static_cast<int>(sizeof(_Py_CODEUNIT)));
+    lines.push_back({file ? file : "?", line, function ? function : "?"});
+  }
+  return lines;
+}
+
+}  // namespace graphlift::capture

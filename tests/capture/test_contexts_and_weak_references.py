@@ -1,0 +1,263 @@
+"""Context variables that are set, weak references that are made or asked, and caches, inside of a region."""
+
+import contextvars
+import functools
+import gc
+import weakref
+
+import pytest
+import torch
+from judging import regions
+
+import graphlift
+
+VARIABLE = contextvars.ContextVar("VARIABLE", default=1)
+OTHER = contextvars.ContextVar("OTHER")
+
+
+class Thing:
+    def __init__(self, v):
+        self.v = v
+
+    @functools.cached_property
+    def twice(self):
+        return self.v * 2
+
+
+THING = Thing(3)
+REFERENCE = weakref.ref(THING)
+BY_NAME = weakref.WeakValueDictionary(thing=THING)
+BY_THING = weakref.WeakKeyDictionary({THING: 5})
+
+
+def set_and_reset(x):
+    token = VARIABLE.set(5)
+    y = x * VARIABLE.get()
+    VARIABLE.reset(token)
+    return y + VARIABLE.get()
+
+
+def set_twice(x):
+    first = VARIABLE.set(x * 2)
+    second = VARIABLE.set(VARIABLE.get() + 1)
+    y = VARIABLE.get() * 3
+    VARIABLE.reset(second)
+    z = VARIABLE.get()
+    VARIABLE.reset(first)
+    return y - z, VARIABLE.get()
+
+
+def left_set(x):
+    OTHER.set([x + 1, 2])
+    return OTHER.get()[0] * 2
+
+
+def in_a_finally(x):
+    token = OTHER.set("inside")
+    try:
+        return x * len(OTHER.get())
+    finally:
+        OTHER.reset(token)
+
+
+def read(x):
+    return x * VARIABLE.get() + OTHER.get(7)
+
+
+def asked(x):
+    return x * REFERENCE().v
+
+
+def made_of_an_object_from_outside(x):
+    return x * weakref.ref(THING)().v
+
+
+def made_of_a_new_object(x):
+    thing = Thing(4)
+    reference = weakref.ref(thing)
+    y = x * reference().v
+    del thing
+    return y, reference() is None
+
+
+def values_by_name(x):
+    return x * BY_NAME["thing"].v, "other" in BY_NAME
+
+
+def values_by_object(x):
+    return x * BY_THING[THING]
+
+
+def a_cache_made_inside(x):
+    calls = []
+
+    @functools.lru_cache(maxsize=2)
+    def square(n):
+        calls.append(n)
+        return n * n
+
+    return x * (square(2) + square(3) + square(2)), calls
+
+
+@functools.singledispatch
+def kind(value):
+    return 1
+
+
+@kind.register
+def _(value: int):
+    return value * 10
+
+
+@kind.register
+def _(value: torch.Tensor):
+    return value * 3
+
+
+def dispatched(x):
+    return kind(x) + kind(2) + kind("text")
+
+
+def computed_once(x):
+    thing = Thing(2)
+    return x * thing.twice + thing.twice, "twice" in thing.__dict__
+
+
+ONE_GRAPH = [
+    set_and_reset,
+    set_twice,
+    left_set,
+    in_a_finally,
+    read,
+    asked,
+    made_of_an_object_from_outside,
+    made_of_a_new_object,
+    values_by_name,
+    values_by_object,
+    a_cache_made_inside,
+    dispatched,
+    computed_once,
+]
+
+
+def told(program):
+    """The result of a call in a context of its own, and what the variables are behind it."""
+    context = contextvars.copy_context()
+    result = context.run(program, torch.arange(3.0))
+    after = [context.get(variable) for variable in (VARIABLE, OTHER)]
+    return result, [value[0] if isinstance(value, list) else value for value in after]
+
+
+def same(got, want):
+    if isinstance(want, torch.Tensor):
+        return torch.equal(got, want)
+    if isinstance(want, tuple | list):
+        return type(got) is type(want) and len(got) == len(want) and all(map(same, got, want))
+    return got == want
+
+
+@pytest.mark.parametrize("program", ONE_GRAPH, ids=lambda f: f.__name__)
+def test_one_graph(program):
+    want = told(program)
+    compiled = graphlift.compile(program)
+    for _ in range(3):
+        assert same(told(compiled), want)
+    regions(1, 0)
+
+
+def test_a_default_that_is_given_comes_before_the_variables_own():
+    compiled = graphlift.compile(lambda x: x * 2 + VARIABLE.get(7))
+
+    def use(value):
+        VARIABLE.set(value)
+        return compiled(torch.zeros(1)).item()
+
+    for _ in range(2):
+        assert compiled(torch.zeros(1)).item() == 7
+        assert contextvars.copy_context().run(use, 1) == 1
+        assert contextvars.copy_context().run(use, 2) == 2
+    assert graphlift.counters()["graphs"] >= 1
+
+
+def test_a_token_that_is_handed_out_resets():
+    compiled = graphlift.compile(lambda x: (x * 2, VARIABLE.set(8)))
+
+    def use():
+        _, token = compiled(torch.ones(3))
+        inside = VARIABLE.get()
+        VARIABLE.reset(token)
+        return inside, VARIABLE.get()
+
+    for _ in range(3):
+        assert contextvars.copy_context().run(use) == (8, 1)
+    regions(1, 0)
+
+
+def test_a_token_from_outside_resets():
+    def program(x, token):
+        y = x * VARIABLE.get()
+        VARIABLE.reset(token)
+        return y + 1
+
+    compiled = graphlift.compile(program)
+
+    def use(f):
+        token = VARIABLE.set(4)
+        return f(torch.ones(3), token), VARIABLE.get()
+
+    for _ in range(3):
+        assert same(contextvars.copy_context().run(use, compiled), contextvars.copy_context().run(use, program))
+    regions(1, 0)
+
+
+def test_a_given_up_attempt_sets_nothing():
+    @graphlift.disable
+    def opaque():
+        return VARIABLE.get()
+
+    def program(x):
+        VARIABLE.set(6)
+        y = x * 2
+        return y + opaque(), VARIABLE.get()
+
+    compiled = graphlift.compile(program)
+    for _ in range(3):
+        assert same(told(compiled), told(program))
+    assert VARIABLE.get() == 1
+    regions(2, 1)
+
+
+class Holder:
+    pass
+
+
+def test_what_held_the_object_was_changed():
+    def program(x, holder):
+        reference = weakref.ref(holder.thing)
+        holder.thing = None
+        return x + 1, reference() is None
+
+    compiled = graphlift.compile(program)
+    for _ in range(2):
+        results = []
+        for f in (program, compiled):
+            holder = Holder()
+            holder.thing = Thing(1)
+            results.append(f(torch.ones(3), holder))
+        assert same(results[1], results[0]) and results[0][1]
+
+
+def test_an_object_that_died_between_calls():
+    thing = Thing(2)
+    reference = weakref.ref(thing)
+
+    def program(x):
+        found = reference()
+        return x * (found.v if found else 9)
+
+    compiled = graphlift.compile(program)
+    assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
+    del thing
+    gc.collect()
+    assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 9.0))
+    regions(2, 0)

@@ -61,9 +61,10 @@ class Run {
     const Kernel& kernel = fused_.kernels[index_of(node)];
     for (const ScalarNode& scalar : kernel.nodes)
       if (scalar.kind == ScalarNode::Kind::Reduce || !scalar.integer.is_constant()) return "";
-    if (kernel.axes.empty()) return print(kernel);
+    const std::string kind = options.kind ? options.kind(node) + "\n" : "";
+    if (kernel.axes.empty()) return kind + print(kernel);
     const auto any = of_any_size(kernel);
-    return any && kernel.axes[0].extent.constant() <= options.most_elements ? print(*any) : "";
+    return any && kernel.axes[0].extent.constant() <= options.most_elements ? kind + print(*any) : "";
   }
 
   // Nodes of one level wait for each other in no way, and neither do sets of them.

@@ -7,7 +7,8 @@
 namespace graphlift::codegen {
 
 struct HorizontalOptions {
-  int64_t most_elements = 1 << 18;  // of a part; more are worth a call of their own
+  int64_t most_elements = 1 << 18;                        // of a part; more are worth a call of their own
+  std::function<std::string(const ir::Node&)> kind = {};  // parts of one call are of one kind
 };
 
 // Behind write_in_place(). Parts are element-wise kernels of constant sizes that wait for each other in no way; calls

@@ -4,6 +4,8 @@
 #include <mutex>
 
 #include "backends/codegen/fuse.h"
+#include "backends/codegen/horizontal.h"
+#include "backends/codegen/in_place.h"
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/driver.h"
@@ -20,21 +22,33 @@ namespace {
 
 constexpr int8_t kCuda = 1;
 
+bool records(const backend::Options& how) { return how.mode == "reduce-overhead" || how.mode == "max-autotune"; }
+
+// Of the first `buffers` inputs of a call, which are numbers of the CPU: those are passed as they are.
+std::vector<bool> by_value(const ir::Node& node, size_t buffers, int8_t device_type) {
+  std::vector<bool> values;
+  for (const ir::Arg& input : *node.args[1].list())
+    values.push_back(ir::type_of(*input.value()).device.type != device_type);
+  values.resize(buffers, false);
+  return values;
+}
+
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
   codegen::leave_out(how.skip, &options);
-  return codegen::fuse(graph, options);
-}
-
-// Per buffer of a kernel: a number of the CPU, which is passed as it is.
-std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& node, int8_t device_type) {
-  std::vector<bool> values;
-  for (const ir::Arg& input : *node.args[1].list())
-    values.push_back(graph.graph->type(*input.value()).device.type != device_type);
-  values.resize(graph.kernels[codegen::index_of(node)].buffers.size(), false);
-  return values;
+  codegen::FusedGraph made = codegen::fuse(graph, options);
+  if (!records(how)) codegen::write_in_place(&made, how.writes);  // a recording's results are its own
+  codegen::HorizontalOptions parts;
+  parts.kind = [&](const ir::Node& node) {
+    std::string bits;
+    for (const bool value : by_value(node, made.kernels[codegen::index_of(node)].buffers.size(), device_type))
+      bits += value ? 'v' : 'm';
+    return bits;
+  };
+  if (options.horizontal) codegen::fuse_horizontally(&made, parts);
+  return made;
 }
 
 class Cuda final : public backend::Backend {
@@ -61,19 +75,23 @@ class Cuda final : public backend::Backend {
     if (device_type_ == kCuda) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     const DeviceFacts& facts = device_facts(device);
     KernelBatch batch({facts.architecture, facts.processors, facts.shared_bytes});
-    std::vector<std::shared_ptr<const CompiledKernel>> kernels(parts.kernels.size());
+    Kernels kernels(parts.kernels.size()), programs(parts.multis.size());
     for (const ir::Node& node : parts.graph->nodes())
-      if (is_kernel(node))
-        kernels[codegen::index_of(node)] =
-            batch.add(parts.kernels[codegen::index_of(node)], by_value(parts, node, device_type_));
+      if (is_kernel(node)) add(parts, node, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
     batch.compile();
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (!is_kernel(node)) return nullptr;
+      const size_t index = codegen::index_of(node);
+      if (node.op == codegen::multi_kernel_op()) {
+        backend::counters().kernels += parts.multis[index].parts.size();
+        ++backend::counters().multi_kernels;
+        return make_multi_kernel_call(node, parts, programs[index]);
+      }
       ++backend::counters().kernels;
-      return make_kernel_call(node, kernels[codegen::index_of(node)]);
+      return make_kernel_call(node, parts.memory[index], kernels[index]);
     };
     auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
-    if (how.mode != "reduce-overhead" && how.mode != "max-autotune") return program;
+    if (!records(how)) return program;
     if (const std::string why = unrecordable(graph); !why.empty()) {
       log(Artifact::PerfHints, "a graph is launched call by call, not as a CUDA graph: it has " + why);
       return program;
@@ -86,8 +104,18 @@ class Cuda final : public backend::Backend {
   std::string fingerprint() const override { return name_; }
 
  private:
+  using Kernels = std::vector<std::shared_ptr<const CompiledKernel>>;
+
   static bool is_kernel(const ir::Node& node) {
-    return node.kind == ir::NodeKind::Call && node.op == codegen::kernel_op();
+    return node.kind == ir::NodeKind::Call &&
+           (node.op == codegen::kernel_op() || node.op == codegen::multi_kernel_op());
+  }
+
+  void add(const codegen::FusedGraph& parts, const ir::Node& node, KernelBatch* batch, Kernels* to) const {
+    const size_t index = codegen::index_of(node);
+    const bool many = node.op == codegen::multi_kernel_op();
+    const codegen::Kernel& kernel = many ? parts.multis[index].program : parts.kernels[index];
+    (*to)[index] = batch->add(kernel, by_value(node, kernel.buffers.size(), device_type_), many);
   }
 
   // What a replay would not do again. Empty: nothing.
@@ -138,8 +166,9 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
     if (node.kind != ir::NodeKind::Call || node.op != codegen::kernel_op()) continue;
     const codegen::Kernel& kernel = parts.kernels[codegen::index_of(node)];
     for (const Variant variant : {Variant{true, false}, Variant{false, true}})
-      texts.push_back(
-          emit_kernel(kernel, schedule_kernel(kernel, target, variant), by_value(parts, node, device_type)).text);
+      texts.push_back(emit_kernel(kernel, schedule_kernel(kernel, target, variant),
+                                  by_value(node, kernel.buffers.size(), device_type))
+                          .text);
   }
   return texts;
 }

@@ -93,13 +93,18 @@ std::unique_ptr<LoadedKernel> load(KernelSource source, const std::string& code)
 
 }  // namespace
 
-CompiledKernel::CompiledKernel(codegen::Kernel kernel, std::vector<bool> by_value, const Target& target)
-    : kernel_(std::move(kernel)), by_value_(std::move(by_value)), target_(target), reach_(cuda::reach(kernel_)) {
+CompiledKernel::CompiledKernel(codegen::Kernel kernel, std::vector<bool> by_value, const Target& target, bool parts)
+    : kernel_(std::move(kernel)),
+      by_value_(std::move(by_value)),
+      target_(target),
+      parts_(parts),
+      reach_(cuda::reach(kernel_)) {
   usual_.wide = reach_.is_constant() && reach_.constant() >= kNarrowReach;
 }
 
 KernelSource CompiledKernel::emit(const Variant& variant) const {
-  return emit_kernel(kernel_, schedule_kernel(kernel_, target_, variant), by_value_);
+  const Schedule schedule = schedule_kernel(kernel_, target_, variant);
+  return parts_ ? emit_multi_kernel(kernel_, schedule, by_value_) : emit_kernel(kernel_, schedule, by_value_);
 }
 
 const LoadedKernel& CompiledKernel::variant(const Variant& variant) const {
@@ -117,15 +122,16 @@ const LoadedKernel& CompiledKernel::variant(const Variant& variant) const {
   return *place.load(std::memory_order_relaxed);
 }
 
-std::shared_ptr<const CompiledKernel> KernelBatch::add(const codegen::Kernel& kernel,
-                                                       const std::vector<bool>& by_value) {
+std::shared_ptr<const CompiledKernel> KernelBatch::add(const codegen::Kernel& kernel, const std::vector<bool>& by_value,
+                                                       bool parts) {
   // Held by the GIL.
   static auto* known = new std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>>;
   std::string key = print(kernel) + "sm_" + std::to_string(target_.architecture) + " " +
-                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) + " ";
+                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) +
+                    (parts ? " parts " : " ");
   for (const bool value : by_value) key += value ? 'v' : 'm';
   auto& entry = (*known)[key];
-  if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target_);
+  if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target_, parts);
   added_.push_back(entry);
   return entry;
 }

@@ -18,7 +18,8 @@ struct LoadedKernel {
 
 class CompiledKernel {
  public:
-  CompiledKernel(codegen::Kernel kernel, std::vector<bool> by_value, const Target& target);
+  // `parts`: one launch serves many; see emit_multi_kernel().
+  CompiledKernel(codegen::Kernel kernel, std::vector<bool> by_value, const Target& target, bool parts);
   // Compiled on first use. Any thread, with or without the GIL.
   const LoadedKernel& variant(const Variant& variant) const;
   const Variant& usual() const { return usual_; }
@@ -33,6 +34,7 @@ class CompiledKernel {
   codegen::Kernel kernel_;
   std::vector<bool> by_value_;
   Target target_;
+  bool parts_;
   ir::Sym reach_;
   Variant usual_;
   mutable std::mutex mutex_;
@@ -43,7 +45,8 @@ class CompiledKernel {
 class KernelBatch {
  public:
   explicit KernelBatch(const Target& target) : target_(target) {}
-  std::shared_ptr<const CompiledKernel> add(const codegen::Kernel& kernel, const std::vector<bool>& by_value);
+  std::shared_ptr<const CompiledKernel> add(const codegen::Kernel& kernel, const std::vector<bool>& by_value,
+                                            bool parts = false);
   void compile();  // with the GIL, which is released meanwhile
 
  private:

@@ -41,18 +41,51 @@ class KernelEmitter {
     result_.has_workspace = split;
     if (split)
       result_.workspace = rows() * (int64_t{kSlotBytes} * schedule_.splits * static_cast<int64_t>(slots_.size()));
-    std::string text = schedule_.wide ? "typedef long long idx;\ntypedef unsigned long long uidx;\n"
-                                      : "typedef int idx;\ntypedef unsigned uidx;\n";
+    std::string text = types();
     text += cuda_prelude();
     for (size_t i = 0; i < bodies_.size(); ++i) text += signature(result_.launches[i]) + bodies_[i] + "}\n";
     result_.text = std::move(text);
     return std::move(result_);
   }
 
+  KernelSource run_parts() {
+    GL_CHECK(schedule_.shape == Shape::Elements && !schedule_.wide, "parts of a launch are element-wise");
+    result_ = run();
+    const int numbers = static_cast<int>(result_.numbers.size());
+    result_.part_bytes = (8 * static_cast<int>(kernel_.buffers.size()) + 4 * (numbers + 1) + 7) / 8 * 8;
+    std::string body = bodies_[0], parameters, arguments;
+    for (size_t at = 0; (at = body.find("blockIdx.x", at)) != std::string::npos;) body.replace(at, 10, "block");
+    put_parameters(&parameters);
+    for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
+      const std::string type = memory_name(kernel_.buffers[i].dtype), place = "p.b + " + str(static_cast<int64_t>(i));
+      arguments +=
+          by_value_[i] ? ", *(const " + type + "*)(" + place + ")" : ", *(" + type + "* const*)(" + place + ")";
+    }
+    for (int i = 0; i < numbers; ++i) arguments += ", p.n[" + str(i) + "]";
+    result_.text = types() + std::string(cuda_prelude()) + "struct gl_part { unsigned long long b[" +
+                   str(static_cast<int64_t>(kernel_.buffers.size())) + "]; int n[" + str(numbers + 1) + "]; };\n" +
+                   "struct gl_parts { gl_part of[" + str(kTableBytes / result_.part_bytes) + "]; };\n" +
+                   "struct gl_table { union { gl_parts parts; unsigned char all[" + str(kTableBytes) +
+                   "]; }; int count; };\n" + "__device__ inline void gl_part_of(const unsigned block, " + parameters +
+                   ") {\n" + body + "}\n" + "extern \"C\" __global__ void __launch_bounds__(" + str(schedule_.threads) +
+                   ") kernel0(const GL_CONSTANT gl_table table) {\n" +
+                   "  unsigned at = 0, end = (unsigned)table.count;\n" + "  while (end - at > 1) {\n" +
+                   "    const unsigned middle = (at + end) / 2;\n" + "    if ((unsigned)table.parts.of[middle].n[" +
+                   str(numbers) + "] <= blockIdx.x) at = middle; else end = middle;\n  }\n" +
+                   "  const gl_part& p = table.parts.of[at];\n" + "  gl_part_of(blockIdx.x - (unsigned)p.n[" +
+                   str(numbers) + "]" + arguments + ");\n}\n";
+    return std::move(result_);
+  }
+
  private:
+  std::string types() const {
+    return schedule_.wide ? "typedef long long idx;\ntypedef unsigned long long uidx;\n"
+                          : "typedef int idx;\ntypedef unsigned uidx;\n";
+  }
+
   // --- the program ---------------------------------------------------------------------------------------------------
-  std::string signature(const KernelLaunch& launch) const {
-    std::string parameters;
+  void put_parameters(std::string* to) const {
+    std::string& parameters = *to;
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
       const auto& buffer = kernel_.buffers[i];
       const std::string type = memory_name(buffer.dtype), name = "b" + str(static_cast<int64_t>(i));
@@ -63,6 +96,11 @@ class KernelEmitter {
         parameters += (buffer.written ? "" : "const ") + type + "* __restrict__ " + name;
     }
     for (size_t i = 0; i < result_.numbers.size(); ++i) parameters += ", idx n" + str(static_cast<int64_t>(i));
+  }
+
+  std::string signature(const KernelLaunch& launch) const {
+    std::string parameters;
+    put_parameters(&parameters);
     if (schedule_.splits > 1) parameters += ", unsigned char* work";
     return "extern \"C\" __global__ void __launch_bounds__(" + str(launch.threads) + ") " + launch.name + "(" +
            parameters + ") {\n";
@@ -330,6 +368,10 @@ class KernelEmitter {
 
 KernelSource emit_kernel(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value) {
   return KernelEmitter(kernel, schedule, by_value).run();
+}
+
+KernelSource emit_multi_kernel(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value) {
+  return KernelEmitter(kernel, schedule, by_value).run_parts();
 }
 
 }  // namespace graphlift::cuda

@@ -24,9 +24,19 @@ struct KernelSource {
   ir::Sym workspace = 0;       // bytes
   std::vector<int> alignment;  // per buffer: what its first byte's address has to be a multiple of
   bool wide = false;
+  int part_bytes = 0;  // of the table of a kernel of many parts
 };
+
+// What a launch may be given as parameters, with room for the number of parts.
+inline constexpr int kTableBytes = 4096 - 16;
 
 // `by_value`: per buffer, whether it is a number that comes as a parameter.
 KernelSource emit_kernel(const codegen::Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value);
+
+// The same element-wise kernel on many parts in one launch. Its parameter is a table: per part the buffers (8 bytes
+// each: a pointer, or the value itself), the numbers (int), the first of its blocks; behind kTableBytes, how many there
+// are. `launches[0].blocks`: of one part.
+KernelSource emit_multi_kernel(const codegen::Kernel& kernel, const Schedule& schedule,
+                               const std::vector<bool>& by_value);
 
 }  // namespace graphlift::cuda

@@ -8,6 +8,7 @@ namespace {
 constexpr std::string_view kPrelude = R"cuda(
 #ifndef GL_SHARED
 #define GL_SHARED(name, bytes) extern __shared__ __align__(16) unsigned char name[]
+#define GL_CONSTANT __grid_constant__
 #endif
 struct gl_bf16 { unsigned short bits; };
 struct gl_f16 { unsigned short bits; };

@@ -13,6 +13,7 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(threads)
+#define GL_CONSTANT
 #define GL_SHARED(name, bytes) alignas(16) static unsigned char name[bytes]
 
 struct emulated_place {

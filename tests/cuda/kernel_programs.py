@@ -265,6 +265,15 @@ def symbolic(x):
     return [x.softmax(-1) * 2, x.sum(0), x.exp().sum(), F.layer_norm(x, x.shape[1:]) if False else x + 1, x.t() * 3]
 
 
+# --- many small kernels as one launch ---
+@program((300,), (16, 4), (7,), (300,), (16, 4), (7,), grad=False, name="updates")
+@program(*[(17 + 5 * i % 90,) for i in range(80)] * 2, grad=False, name="updates_of_several_launches")
+@program((300,), (64,), (300,), (64,), grad=False, name="unaligned_updates", layout=lambda t: t.flatten()[1:])
+def updates(*tensors):
+    half = len(tensors) // 2
+    return [p - 0.1 * d for p, d in zip(tensors[:half], tensors[half:], strict=True)]
+
+
 # --- a model ---
 @program((4, 12, 32), (96, 32), (32, 32), (32,), (32,), (64, 32), (32, 64))
 def block(x, wqkv, wo, g, b, w1, w2):

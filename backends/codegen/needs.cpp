@@ -32,7 +32,7 @@ class NeedFinder {
     if (!needs_.needed.insert(node).second) return;
     if (node->kind == Kind::Alias && memory_of(node)->computed()) needs_.demanded.insert(memory_of(node));
     if (node->kind == Kind::Reshape || node->kind == Kind::Join)
-      for (const Value arg : node->args) needs_.plain.insert(arg);
+      for (const Value arg : node->args) needs_.plain.insert(memory_of(arg));
     if (node->kind == Kind::Gather) {
       if (memory_of(node->args.back())->computed()) needs_.demanded.insert(memory_of(node->args.back()));
       for (const PlaceCheck& check : node->checks) demand(check.index);

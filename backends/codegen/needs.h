@@ -10,7 +10,8 @@ namespace graphlift::codegen {
 struct Needs {
   std::unordered_set<const TensorNode*> demanded;  // computed nodes that calls or the graph's outputs read as tensors
   std::unordered_set<const TensorNode*> needed;    // all that something reads
-  std::unordered_set<const TensorNode*> plain;     // operands of reshapes and joins: read by other indices
+  std::unordered_set<const TensorNode*>
+      plain;  // in the memory of operands of reshapes and joins: read by other indices
 };
 
 Needs find_needs(const ir::Graph& graph, const Lowered& lowered);

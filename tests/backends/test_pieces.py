@@ -80,3 +80,22 @@ def test_what_is_outside_does_not_leak_in():
     expected = torch.autograd.grad(function(x), x, gradients)
     compiled = graphlift.compile(function, fullgraph=True, dynamic=False)
     torch.testing.assert_close(torch.autograd.grad(compiled(x), x, gradients), expected, equal_nan=True)
+
+
+def test_a_reshape_of_a_view_of_a_cheap_value():
+    x = torch.randn(4, 6, 4)
+    for function in (
+        lambda x: (x * 2)[1].view(3, 8) + 1,
+        lambda x: (x + 1).narrow(0, 1, 2).view(2, 24).sin(),
+        lambda x: (x + 1)[1].unsqueeze(0).expand(3, 6, 4)[1].reshape(24) * 2,
+        lambda x: torch.cat([(x * 2)[0], (x + 1)[1]]),
+    ):
+        torch.testing.assert_close(graphlift.compile(function, fullgraph=True, dynamic=False)(x), function(x))
+    y = torch.randn(3, 2, 5, requires_grad=True)
+
+    def heads(y):
+        a, b = y[:, 0].reshape(15), y[:, 1].reshape(3, 5, 1)
+        return (a.sin() * b.reshape(15)).sum()
+
+    expected = torch.autograd.grad(heads(y), y)
+    torch.testing.assert_close(torch.autograd.grad(graphlift.compile(heads)(y), y), expected)

@@ -38,14 +38,25 @@ class Grouper {
   void place_all() {
     size_t call = 0;
     for (const TensorNode& node : lowered_.graph.nodes()) {
-      if (node.kind == Kind::Buffer && node.value && external_.count(node.value->node))
+      if (node.kind == Kind::Buffer && node.value && external_.count(node.value->node)) {
+        place_effects_before(node.value->node);
         place_external(node.value->node);
+      }
       if (!needs_.needed.count(&node) || !node.computed() || result_.inlined.count(&node)) continue;
       place_externals_before(node, &call);
       place(const_cast<Value>(&node));
     }
     for (const LoweredCall& item : lowered_.calls)
       if (item.external) place_external(item.node);
+  }
+
+  // Seeding a generator has no result that would bring it here, and comes before the draws behind it.
+  void place_effects_before(const ir::Node* node) {
+    if (external_.at(node) >= 0 || ops::traits(node->op).effect == ops::Effect::None) return;
+    for (const LoweredCall& call : lowered_.calls) {
+      if (call.node == node) return;
+      if (call.external && ops::traits(call.node->op).effect != ops::Effect::None) place_external(call.node);
+    }
   }
 
   // External calls without results that are read still have their place in program order.

@@ -90,10 +90,10 @@ void note_raise(Capture& capture) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
-  const bool same = value && capture.raised_exception == value;
+  // Looking a type's attribute up clears what is pending.
+  if (!value || capture.raised_exception != value) capture.raised = innermost_exit(capture);
   capture.raised_exception = value;
   PyErr_Restore(type, value, traceback);
-  if (!same) capture.raised = innermost_exit(capture);
 }
 
 bool stands_at(const Capture& capture, const DepthExit& exit) {

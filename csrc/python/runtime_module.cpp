@@ -10,8 +10,8 @@
 #include "backends/reference/reference.h"
 #include "base/error.h"
 #include "torch/objects.h"
-#include "torch/seeding.h"
 #include "torch/runtime_bench.h"
+#include "torch/seeding.h"
 
 namespace py = pybind11;
 

@@ -7,6 +7,7 @@ them, forward and backward.
 
 import ast
 import operator
+import warnings
 
 import torch
 from torch import fx
@@ -83,7 +84,9 @@ class _Builder:
         for kind, id, *rest in nodes:
             self.values[id] = getattr(self, kind)(id, *rest)
         self.graph.output(tuple(self.argument(output) for output in outputs))
-        self.graph.lint()
+        with warnings.catch_warnings():  # of generators as attributes
+            warnings.simplefilter("ignore")
+            self.graph.lint()
         return fx.GraphModule(self.root, self.graph), [int(name[1:]) for name in self.symbols]
 
     def input(self, id, name):
@@ -137,6 +140,8 @@ class _Builder:
     def argument(self, given):
         if isinstance(given, list):
             return [self.argument(item) for item in given]
+        if isinstance(given, torch.Generator):
+            return self.generator(given)
         if not isinstance(given, tuple):
             return given  # also a node of a number
         if given[0] == "symbolic":
@@ -149,6 +154,16 @@ class _Builder:
             last = self.graph.call_function(operator.getitem, (self.values[id], len(returns) - 1))
             return self.graph.call_function(operator.getitem, (last, index - len(returns) + 1))
         return self.graph.call_function(operator.getitem, (self.values[id], index))
+
+    def generator(self, given):
+        """An attribute of the module; fx knows no other way to name an object."""
+        name = next((name for name, known in vars(self.root).items() if known is given), None)
+        if name is None:
+            name = f"_generator{sum(isinstance(known, torch.Generator) for known in vars(self.root).values())}"
+            setattr(self.root, name, given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.graph.get_attr(name)
 
     def expression(self, tree):
         """A symbolic int: + - * // %, min and max over symbols and ints."""

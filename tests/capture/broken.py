@@ -286,11 +286,12 @@ def calls_what_is_disabled(x):
     return z * 3
 
 
-@breaks("generator_argument", lambda: (torch.Generator().manual_seed(3),))
-def draws_from_a_generator(x, source):
+@breaks("generator_argument", lambda: (iter([torch.Generator().manual_seed(k) for k in (3, 4)]),))
+def draws_from_another_generator_each_round(x, sources):
     y = x * 2
-    noise = torch.rand(3, generator=source)  # break
-    return y + noise
+    for source in sources:
+        y = y + torch.rand(3, generator=source)  # break
+    return y
 
 
 @breaks("inner_generator", lambda: (numbers_from_one(),))

@@ -12,9 +12,10 @@ import graphlift
 from graphlift import _C
 
 ROWS = {row: (sentence, hint) for row, sentence, hint in _C.breaks()}
-# What every round of a loop meets is told in detail only, and not counted. A container is filled behind another break.
+# What every round of a loop meets is told in detail only, and not counted. A container is filled behind another break;
+# a generator is another one in a later round.
 SEAMS = ("loop_boundary", "inner_generator", "filling")
-NEVER_FIRST = ("filling",)
+NEVER_FIRST = ("filling", "generator_argument")
 
 
 def marked_line(program):

@@ -336,3 +336,39 @@ def test_the_log_names_the_place_of_the_break():
     explained = graphlift.explain(three_deep)(torch.ones(2, 4))
     assert explained.graph_break_count == 1
     assert "in inner" in explained.break_reasons[0].stack[-1]
+
+
+class Raising:
+    def __call__(self, x):
+        raise KeyError("there")
+
+
+class Handling:
+    def __call__(self, x):
+        try:
+            Raising.__call__(self, x)
+        except KeyError:
+            return x * 3
+
+
+def test_exceptions_of_callables_that_inherit_their_call():
+    """Where an exception is raised is noted by a look at the class that is called, which must not touch the exception."""
+
+    def program(x):
+        class Other(Raising):
+            pass
+
+        class Another(Handling):
+            pass
+
+        try:
+            Other()(x)
+        except KeyError as error:
+            return Another()(x) + len(error.args)
+
+    x = torch.ones(3)
+    for _ in range(5):
+        graphlift.reset()
+        sys._clear_type_cache()
+        torch.testing.assert_close(graphlift.compile(program)(x), program(x))
+        regions(1, 0)

@@ -1,6 +1,6 @@
 """Many small updates, as optimizers make them: microseconds per step, the least of many, and kernels.
 
-    python bench/updates.py [--repeats 4]
+    python bench/updates.py [--repeats 4] [--device cuda]
 
 Adam over tensors of ten sizes, in place: by _foreach_ operators, by a loop over tensors, and without writing in place.
 Then torch.optim.Adam: its fused and its foreach step in eager, and the plain step of single tensors compiled, without
@@ -44,14 +44,17 @@ def least(function, *inputs, count=300):
     for _ in range(3):  # a float that changed is an input from the next call on
         function(*inputs)
     times = []
+    wait = torch.cuda.synchronize if torch.cuda.is_initialized() else lambda: None
     for _ in range(count):
+        wait()
         start = time.perf_counter()
         function(*inputs)
+        wait()
         times.append(time.perf_counter() - start)
     return min(times) * 1e6
 
 
-def optimizers():
+def optimizers(device):
     layers = (128 * 128, 128) * 60
     for what, sizes in (
         ("40 small", SIZES * 4),
@@ -68,7 +71,7 @@ def optimizers():
             ({"foreach": False}, {}),
         ):
             torch.manual_seed(0)
-            parameters = [torch.randn(size, requires_grad=True) for size in sizes]
+            parameters = [torch.randn(size, device=device, requires_grad=True) for size in sizes]
             for parameter in parameters:
                 parameter.grad = torch.randn_like(parameter)
             step = torch.optim.Adam(parameters, **how).step
@@ -82,11 +85,13 @@ def optimizers():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=4, help="tensors of each size")
-    sizes = SIZES * parser.parse_args().repeats
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    sizes = SIZES * options.repeats
     print(f"{len(sizes)} tensors, {torch.get_num_threads()} threads")
     for step in (foreach, loop, functional):
         torch.manual_seed(0)
-        parameters, gradients = ([torch.randn(size) for size in sizes] for _ in range(2))
+        parameters, gradients = ([torch.randn(size, device=options.device) for size in sizes] for _ in range(2))
         moments = [torch.zeros_like(p) for p in parameters], [torch.rand_like(p) for p in parameters]
         state = parameters, gradients, *moments
         compiled = graphlift.compile(step, dynamic=False)
@@ -94,7 +99,7 @@ def main():
         ours = least(compiled, *state)
         kernels = graphlift.counters()["kernels"] - before
         print(f"{step.__name__:12} eager {least(step, *state):8.1f}  graphlift {ours:8.1f}  {kernels} kernels")
-    optimizers()
+    optimizers(options.device)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+"""An optimizer's step on a GPU: many small updates are few launches and write in place; parameters and states are eager's."""
+
+import pytest
+import torch
+from torch import nn
+
+import graphlift
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+]
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
+    "Adam": lambda p: torch.optim.Adam(p, 1e-2),
+    "AdamW, capturable": lambda p: torch.optim.AdamW(p, 1e-2, capturable=True),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, 1e-2),
+}
+
+
+def trained(make, mode, steps=6):
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(24, 24), nn.Tanh()) for _ in range(40)]).cuda()
+    optimizer = make(model.parameters())
+
+    def step(x, y):
+        loss = nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = step if mode is None else graphlift.compile(step, mode=mode)
+    torch.manual_seed(1)
+    losses = [
+        run(torch.randn(16, 24, device="cuda"), torch.randn(16, 24, device="cuda")).detach() for _ in range(steps)
+    ]
+    states = [v for state in optimizer.state.values() for v in state.values() if isinstance(v, torch.Tensor)]
+    return [torch.stack(losses), *model.parameters(), *states]
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_whole_step(name, mode):
+    graphlift.reset()
+    before = graphlift.counters()
+    got = trained(OPTIMIZERS[name], mode)
+    after = graphlift.counters()
+    for ours, eager in zip(got, trained(OPTIMIZERS[name], None), strict=True):
+        torch.testing.assert_close(ours, eager, rtol=1e-3, atol=1e-4)
+    assert after["multi_kernels"] > before["multi_kernels"]
+    assert after["graph_breaks"] == before["graph_breaks"]
+    assert after["internal_errors"] == before["internal_errors"]
+
+
+def test_parameters_that_are_no_multiples_of_a_vector_apart():
+    memory = torch.zeros(1000, device="cuda")
+    parts = [memory[1 + 90 * i : 1 + 90 * i + 7 * i + 1] for i in range(10)]
+
+    def update(parts):
+        for i, part in enumerate(parts):
+            part.add_(1.5 + 0 * i)
+
+    compiled = graphlift.compile(update)
+    for _ in range(3):
+        expected = [part + 1.5 for part in parts]
+        compiled(parts)
+        for part, right in zip(parts, expected, strict=True):
+            assert torch.equal(part, right)
+    assert memory[0] == 0 and memory[-1] == 0

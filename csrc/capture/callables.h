@@ -86,6 +86,7 @@ const Family& module_callables();
 const Family& torch_callables();
 const Family& process_state_callables();
 const Family& functorch_callables();
+const Family& torch_function_callables();
 const Family& constructor_rows();
 
 }  // namespace graphlift::capture

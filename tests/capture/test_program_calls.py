@@ -3,7 +3,10 @@ comes as operators of aten instead, with a reason that is logged."""
 
 import collections
 import operator
+import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -409,3 +412,28 @@ def test_every_backend_that_torch_lists_is_found():
 
     for name in list_backends(exclude_tags=()):
         assert callable(graphlift.compile(lambda x: x, backend=name))
+
+
+# In a process of its own: torch's compiler is loaded, and torch.compile redirected.
+REDIRECTED = """
+import copy, torch, torch._dynamo, graphlift
+from graphlift.redirect import install
+install()
+plain = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+model = torch.compile(plain)
+assert isinstance(model, torch._dynamo.OptimizedModule) and isinstance(model, torch.nn.Sequential)
+assert model._orig_mod.state_dict().keys() == plain.state_dict().keys() == model.state_dict().keys()
+assert model.__class__.__name__ == "Sequential" and isinstance(copy.deepcopy(model), torch._dynamo.OptimizedModule)
+x = torch.randn(4, 2)
+torch.testing.assert_close(model(x), plain(x))
+before = graphlift.graph_count()
+torch.testing.assert_close(model.dynamo_ctx(lambda x: plain(x) + 1)(x), plain(x) + 1)
+assert before == 1 and graphlift.graph_count() == 2
+"""
+
+
+def test_compiled_modules_are_torchs_where_its_compiler_is_loaded():
+    tests = str(pathlib.Path(__file__).parent.parent)
+    run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {tests!r}); import build_folder\n{REDIRECTED}"]
+    done = subprocess.run(run, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -95,11 +95,71 @@ class ForeignGraph final : public backend::CompiledGraph {
   size_t inputs_, symbols_, outputs_;
 };
 
+// The program's own calls: its tensors go in as they are, and come out with their history.
+class ForeignCalls final : public backend::CompiledCalls {
+ public:
+  ForeignCalls(Ref program, const Ref& description)
+      : program_(std::move(program)),
+        calls_(static_cast<size_t>(PyList_GET_SIZE(PyTuple_GET_ITEM(description.get(), 0)))),
+        inputs_(numbers("inputs")),
+        symbols_(numbers("symbols")) {}
+
+  bool run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const override {
+    cpython::HookScope nobody(nullptr);
+    Ref tensors = checked(PyList_New(static_cast<Py_ssize_t>(inputs_.size())));
+    Ref numbers = checked(PyList_New(static_cast<Py_ssize_t>(symbols_.size())));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      PyList_SET_ITEM(tensors.get(), static_cast<Py_ssize_t>(i), Py_NewRef(inputs[inputs_[i]]));
+    for (size_t i = 0; i < symbols_.size(); ++i)
+      PyList_SET_ITEM(numbers.get(), static_cast<Py_ssize_t>(i),
+                      checked(PyLong_FromLongLong(symbols[symbols_[i]])).release());
+    const Ref results = Ref::steal(PyObject_CallFunctionObjArgs(program_.get(), tensors.get(), numbers.get(), nullptr));
+    if (!results && raised_by_program()) return false;
+    if (!results) throw_python_error();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(results.get()); ++i)
+      outputs[i] = Py_NewRef(PyList_GET_ITEM(results.get(), i));
+    return true;
+  }
+  std::string text() const override {
+    const Ref text = Ref::steal(PyObject_CallMethod(program_.get(), "text", nullptr));
+    const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+    PyErr_Clear();
+    return words ? words : "";
+  }
+  size_t call_count() const override { return calls_; }
+
+ private:
+  // The pending exception came out of one of the program's own calls, made by the module itself.
+  bool raised_by_program() const {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    const Ref answer = Ref::steal(PyObject_CallMethod(program_.get(), "raised_by_program", "O", value));
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+    return answer.get() == Py_True;
+  }
+
+  std::vector<size_t> numbers(const char* attribute) const {
+    const Ref list = checked(PyObject_GetAttrString(program_.get(), attribute));
+    std::vector<size_t> values;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
+      values.push_back(PyLong_AsSize_t(PyList_GET_ITEM(list.get(), i)));
+    return values;
+  }
+
+  Held program_;
+  size_t calls_;
+  std::vector<size_t> inputs_, symbols_;  // primals and symbols that the module takes
+};
+
 class Foreign final : public backend::Backend {
  public:
-  explicit Foreign(PyObject* compile) : compile_(Ref::borrow(compile)) {}
+  Foreign(PyObject* compile, bool calls) : compile_(Ref::borrow(compile)), calls_(calls) {}
   std::string name() const override { return "foreign"; }
   bool supports(ir::Device) const override { return true; }
+  bool wants_calls() const override { return calls_; }
   std::string fingerprint() const override { return ""; }  // nothing is known of it: its results can't be cached
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
@@ -117,14 +177,22 @@ class Foreign final : public backend::Backend {
                                           graph.outputs().size());
   }
 
+  std::unique_ptr<backend::CompiledCalls> compile_calls(const Ref& description) const override {
+    cpython::HookScope nobody(nullptr);
+    const Ref module = checked(PyImport_ImportModule("graphlift.foreign_calls"));
+    Ref program = checked(PyObject_CallMethod(module.get(), "CallProgram", "OO", compile_.get(), description.get()));
+    return std::make_unique<ForeignCalls>(std::move(program), description);
+  }
+
  private:
   Held compile_;
+  bool calls_;
 };
 
 }  // namespace
 
-std::shared_ptr<const backend::Backend> make_foreign_backend(PyObject* compile) {
-  return std::make_shared<Foreign>(compile);
+std::shared_ptr<const backend::Backend> make_foreign_backend(PyObject* compile, bool calls) {
+  return std::make_shared<Foreign>(compile, calls);
 }
 
 }  // namespace graphlift::foreign

@@ -10,7 +10,8 @@
 namespace graphlift::foreign {
 
 // `compile(gm, example_inputs)` is called when a graph runs for the first time, and returns what runs it from then on.
-// Needs the GIL. The callable lives as long as what was compiled with it.
-std::shared_ptr<const backend::Backend> make_foreign_backend(PyObject* compile);
+// Needs the GIL. The callable lives as long as what was compiled with it. `calls`: graphs are the program's own calls
+// where they could be written down, else operators of aten.
+std::shared_ptr<const backend::Backend> make_foreign_backend(PyObject* compile, bool calls);
 
 }  // namespace graphlift::foreign

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ref.h"
 #include "ir/graph.h"
 
 namespace at {
@@ -42,6 +43,17 @@ class CompiledGraph {
   virtual void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const = 0;
 };
 
+// A graph of torch's functions as the program called them, run with autograd on the program's own tensors.
+class CompiledCalls {
+ public:
+  virtual ~CompiledCalls() = default;
+  // `inputs`: the primals; `outputs`: new references, one per output. Needs the GIL. False: a Python error that one of
+  // the program's own calls raised is set. Throws python_error where the backend raised.
+  virtual bool run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const = 0;
+  virtual std::string text() const = 0;
+  virtual size_t call_count() const = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -50,6 +62,9 @@ class Backend {
   // `constants`: the tensors of "graphlift::constant" nodes by index; the result keeps those it needs.
   virtual std::unique_ptr<CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                  const Options& options) const = 0;
+  // It takes the program's own calls rather than operators, where they could be written down.
+  virtual bool wants_calls() const { return false; }
+  virtual std::unique_ptr<CompiledCalls> compile_calls(const Ref& /*description*/) const { return nullptr; }
   // Values inside of a graph may lie otherwise than eager's.
   virtual bool chooses_layouts() const { return false; }
   virtual std::string fingerprint() const = 0;  // part of every cache key

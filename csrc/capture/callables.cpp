@@ -51,8 +51,9 @@ struct Table {
 Table make_table() {
   cpython::HookScope nobody(nullptr);  // module attributes may run Python code, which is not the program's
   Table table;
-  for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables(),
-                               &process_state_callables(), &functorch_callables(), &context_callables()})
+  for (const Family* family :
+       {&builtin_callables(), &module_callables(), &torch_callables(), &process_state_callables(),
+        &functorch_callables(), &context_callables(), &torch_function_callables()})
     for (const CallableRow& row : *family) {
       Ref object = resolve(row.path);
       if (object)
@@ -116,7 +117,7 @@ std::vector<const CallableRow*> all_callables() {
   std::vector<const CallableRow*> rows;
   for (const Family* family :
        {&builtin_callables(), &module_callables(), &torch_callables(), &process_state_callables(),
-        &functorch_callables(), &context_callables(), &constructor_rows()})
+        &functorch_callables(), &context_callables(), &torch_function_callables(), &constructor_rows()})
     for (const CallableRow& row : *family) rows.push_back(&row);
   return rows;
 }

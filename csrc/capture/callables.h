@@ -87,6 +87,7 @@ const Family& torch_callables();
 const Family& process_state_callables();
 const Family& functorch_callables();
 const Family& context_callables();
+const Family& torch_function_callables();
 const Family& constructor_rows();
 
 }  // namespace graphlift::capture

@@ -301,6 +301,18 @@ Ref rule_abs(Capture& c, const CallArgs& call) {
   return is_negative ? binary(c, kSubtract, zero.get(), call.args[0]) : Ref::borrow(call.args[0]);
 }
 
+constexpr uint16_t kChooses = kSymbolic | kCallsKey | kLooksInto | kHandsOn | kCompares;
+
+// max(a, b) and min(a, b) of a float that the graph computes are computed there.
+template <torch_layer::Arithmetic op>
+Ref rule_chooses(Capture& c, const CallArgs& call) {
+  const bool graph = call.nargs == 2 && !call.kwnames &&
+                     (torch_layer::is_graph_float(call.args[0]) || torch_layer::is_graph_float(call.args[1]));
+  if (graph)
+    if (Ref chosen = c.tracer->arithmetic(op, call.args[0], call.args[1]); chosen || PyErr_Occurred()) return chosen;
+  return run_prepared(c, call, kChooses);
+}
+
 }  // namespace
 
 const Family& builtin_callables() {
@@ -333,8 +345,8 @@ const Family& builtin_callables() {
       {"builtins.compile", 0, nullptr},
       {"builtins.divmod", 0, nullptr},
       {"builtins.hex", 0, nullptr},
-      {"builtins.max", kSymbolic | kCallsKey | kLooksInto | kHandsOn | kCompares, nullptr},
-      {"builtins.min", kSymbolic | kCallsKey | kLooksInto | kHandsOn | kCompares, nullptr},
+      {"builtins.max", kChooses, rule_chooses<torch_layer::Arithmetic::Max>},
+      {"builtins.min", kChooses, rule_chooses<torch_layer::Arithmetic::Min>},
       {"builtins.oct", 0, nullptr},
       {"builtins.ord", 0, nullptr},
       {"builtins.pow", kSymbolic, nullptr},

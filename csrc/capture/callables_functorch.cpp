@@ -10,6 +10,7 @@ namespace {
 
 // The root's own level could be left open at a break: only functions that it calls open some.
 Ref rule_open(Capture& c, const CallArgs& call) {
+  if (c.tracer->calls()) c.tracer->calls()->refuse("a transform of torch.func");
   if (c.frames.size() < 2) return break_here(c, "unknown_callable", describe(call.callable));
   Ref level = run_prepared(c, call, kSymbolic);
   if (level) c.open_levels.push_back(c.root_instructions());

@@ -76,6 +76,7 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 
 Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
+  if (c.tracer->calls()) c.tracer->calls()->refuse("torch.utils.checkpoint");
   c.tracer->begin_checkpoint();
   c.checkpoints.push_back(c.deferred_calls.size());
   return Ref::borrow(Py_None);

@@ -18,6 +18,11 @@ Ref plain_call(const CallArgs& call) {
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
 }
 
+// Some setters may be overridden as operators are: recorded by hand instead.
+Ref hidden_call(Capture& c, const CallArgs& call) {
+  return c.tracer->calls() ? c.tracer->calls()->hidden([&] { return plain_call(call); }) : plain_call(call);
+}
+
 // The object keeps what was on before in itself; behind the region its setter's plain form stands for it.
 Ref rule_function_switch(Capture& c, const CallArgs& call) {
   Ref result = plain_call(call);
@@ -80,11 +85,6 @@ Ref rule_from_numpy(Capture& c, const CallArgs& call) {
   return tensor || c.pending ? std::move(tensor) : break_here(c, "unknown_callable", describe(call.callable));
 }
 
-Ref rule_as_tensor(Capture& c, const CallArgs& call) {
-  Ref tensor = on_array(c, call);
-  return tensor || c.pending ? std::move(tensor) : call_tensor_function(c, call);
-}
-
 // Of an array it makes a copy.
 Ref rule_tensor(Capture& c, const CallArgs& call) {
   Ref tensor = on_array(c, call);
@@ -121,6 +121,26 @@ Ref rule_seed_generator(Capture& c, const CallArgs& call) {
   return Ref::borrow(call.args[0]);
 }
 
+// A float that the graph computes becomes a tensor of the default dtype.
+Ref rule_as_tensor(Capture& c, const CallArgs& call) {
+  Ref tensor = on_array(c, call);
+  if (tensor || c.pending) return tensor;
+  if (call.nargs != 1 || !torch_layer::is_graph_float(call.args[0])) return call_tensor_function(c, call);
+  const Ref number = c.tracer->number_tensor(call.args[0]);
+  if (!number) return PyErr_Occurred() ? Ref() : break_here(c, "data_dependent_item", describe(call.callable));
+  const Ref made = Ref::steal(PyObject_CallMethod(number.get(), "clone", nullptr));
+  const Ref to = made ? Ref::steal(PyObject_GetAttrString(made.get(), "to")) : Ref();
+  const Ref dtype = to ? cpython::imported("torch", "get_default_dtype") : Ref();
+  const Ref wanted = dtype ? Ref::steal(PyObject_CallNoArgs(dtype.get())) : Ref();
+  const Ref kwargs = wanted ? Ref::steal(Py_BuildValue("{sO}", "dtype", wanted.get())) : Ref();
+  if (!kwargs) return Ref();
+  for (Py_ssize_t i = 0; call.kwnames && i < PyTuple_GET_SIZE(call.kwnames); ++i)  // device, dtype
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.kwnames, i), call.args[1 + i]) < 0) return Ref();
+  const Ref none = Ref::steal(PyTuple_New(0));
+  Ref result = none ? Ref::steal(PyObject_Call(to.get(), none.get(), kwargs.get())) : Ref();
+  return c.pending ? Ref() : std::move(result);
+}
+
 Ref rule_none(Capture&, const CallArgs&) { return Ref::borrow(Py_None); }
 
 // torch.nn.Parameter(data, requires_grad): the data's stand-in, detached, as a Parameter.
@@ -148,6 +168,7 @@ Ref rule_mark_ends(Capture& c, const CallArgs& call) {
 
 // A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
+  if (c.tracer->calls()) c.tracer->calls()->refuse("an autograd.Function: " + describe(call.args[0]));
   for (const char* part : {"forward", "backward", "setup_context"}) {
     Ref name = Ref::steal(PyUnicode_InternFromString(part));
     PyObject* found = c.type_lookup(reinterpret_cast<PyTypeObject*>(call.args[0]), name.get());
@@ -171,7 +192,8 @@ Ref ambient_call(Capture& c, const CallArgs& call) {
       return break_here(c, "ambient_change", describe(call.callable));
     args.push_back(Ref::borrow(call.args[i]));
   }
-  Ref result = plain_call(call);
+  Ref result = hidden_call(c, call);
+  if (result && c.tracer->calls()) c.tracer->calls()->note(call.callable, args);
   if (result) c.ambient_calls.emplace_back(Ref::borrow(call.callable), std::move(args));
   return result;
 }
@@ -195,15 +217,10 @@ const Family& torch_callables() {
       {"torch._C.is_anomaly_enabled", 0, nullptr},
       {"torch._C.get_default_dtype", 0, nullptr},
       {"torch._C._get_default_device", 0, nullptr},
-      {"torch._C._has_torch_function", kShallow, nullptr},
-      {"torch._C._has_torch_function_unary", kShallow, nullptr},
-      {"torch._C._has_torch_function_variadic", kShallow, nullptr},
       {"torch._C._is_torch_function_enabled", 0, nullptr},
       {"torch._C._is_torch_function_all_disabled", 0, nullptr},
-      {"torch._C._len_torch_function_stack", 0, nullptr},
       {"torch._C._len_torch_dispatch_stack", 0, nullptr},
       {"torch._C._are_functorch_transforms_active", 0, nullptr},
-      {"torch._C._is_torch_function_mode_enabled", 0, nullptr},
       {"torch._C._is_tracing", 0, nullptr},
       {"torch._C._get_cudnn_enabled", 0, nullptr},
       {"torch._C._get_cudnn_benchmark", 0, nullptr},

@@ -6,6 +6,7 @@
 #include "capture/containers.h"
 #include "capture/items.h"
 #include "capture/set_order.h"
+#include "cpython/imported.h"
 #include "eval/semantics.h"
 
 namespace graphlift::capture {
@@ -65,13 +66,40 @@ Ref symbolic_negative(Capture& capture, int op, PyObject* value) {
   return capture.concrete(value);
 }
 
+// Names of Python's `operator`, by NB_* and Py_* numbers.
+constexpr const char* kBinaryNames[] = {"add",  "and_",      "floordiv", "lshift",   "matmul",  "mul",  "mod",
+                                        "or_",  "pow",       "rshift",   "sub",      "truediv", "xor",  "iadd",
+                                        "iand", "ifloordiv", "ilshift",  "imatmul",  "imul",    "imod", "ior",
+                                        "ipow", "irshift",   "isub",     "itruediv", "ixor"};
+constexpr const char* kCompareNames[] = {"lt", "le", "eq", "ne", "gt", "ge"};
+
+// An operator on a tensor is one call of the program's, whoever asked for those records.
+template <class Body>
+Ref as_call(Capture& capture, const char* name, std::initializer_list<PyObject*> operands, Body&& body) {
+  torch_layer::ProgramCalls* calls = capture.tracer->calls();
+  bool any = false, known = true;
+  for (PyObject* operand : operands) {
+    const bool tensor = torch_layer::is_stand_in(operand);
+    any |= tensor;
+    known &= tensor || is_value_constant(operand) || torch_layer::is_sym_scalar(operand);
+  }
+  if (!calls || !any || !known || !calls->watching()) return body();
+  const Ref function = cpython::imported("operator", name);
+  const Ref args = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(operands.size())));
+  if (!function || !args) return Ref();
+  Py_ssize_t at = 0;
+  for (PyObject* operand : operands) PyTuple_SET_ITEM(args.get(), at++, Py_NewRef(operand));
+  return calls->call(function.get(), args.get(), nullptr, body);
+}
+
 }  // namespace
 
 Ref unary(Capture& capture, int op, PyObject* value) {
   Ref a = torch_layer::is_sym_scalar(value) ? symbolic_negative(capture, op, value) : operand(capture, value);
   if (a && torch_layer::is_sym_scalar(value) && torch_layer::is_sym_scalar(a.get())) return a;
   if (!a) return a;
-  Ref result = plain().unary(op, a.get());
+  const char* name = op == eval::kNegative ? "neg" : op == eval::kPositive ? "pos" : "invert";
+  Ref result = as_call(capture, name, {a.get()}, [&] { return plain().unary(op, a.get()); });
   return capture.pending ? Ref() : std::move(result);
 }
 
@@ -92,7 +120,8 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
         (container_kind(side) == Kind::DictView && !look_at(capture, side, Look::Compares)))
       return Ref();
   if (is_inplace(op) && a.get() != left) note_mutation(capture, left);
-  Ref result = plain().binary(op, a.get(), b.get());
+  Ref result =
+      as_call(capture, kBinaryNames[op], {a.get(), b.get()}, [&] { return plain().binary(op, a.get(), b.get()); });
   if (capture.pending) return Ref();
   if (text) {
     PyObject* const sides[] = {a.get(), b.get()};
@@ -119,7 +148,8 @@ Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
   const bool by_identity = Py_TYPE(left)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
                            Py_TYPE(right)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
   if (by_identity && (op == Py_EQ || op == Py_NE) && is_same(capture, left, right) < 0) return Ref();
-  Ref result = plain().compare(op, a.get(), b.get());
+  Ref result =
+      as_call(capture, kCompareNames[op], {a.get(), b.get()}, [&] { return plain().compare(op, a.get(), b.get()); });
   return capture.pending ? Ref() : std::move(result);
 }
 

@@ -326,6 +326,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
         cpython::HookScope nobody(nullptr);
         run();
       });
+  if (request_.calls) capture_.tracer->record_calls([this] { return capture_.user_stack(); });
   capture_.tracer->on_fixed = [this](int primal) { capture_.fix_float(primal); };
   capture_.guards.add_global(torch_layer::ambient_check());
   CurrentCapture current(&capture_);

@@ -22,6 +22,7 @@ struct Request {
   Seen* seen = nullptr;
   PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
   Limits limits;
+  bool calls = false;  // torch's functions as the program calls them are recorded, too
 };
 
 struct Captured {

@@ -92,6 +92,14 @@ bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, 
 }
 
 bool symbolic_compare(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {
+  if (torch_layer::is_graph_float(left) || torch_layer::is_graph_float(right)) {
+    std::optional<torch_layer::Tracer::Decision> made = capture.tracer->decide(op, left, right);
+    if (!made) return false;
+    if (made->check)
+      capture.guards.add_check(capture.primal_origins[static_cast<size_t>(made->primal)], std::move(made->check));
+    *result = Ref::borrow(made->holds ? Py_True : Py_False);
+    return true;
+  }
   std::optional<ir::Sym> a, b;
   if (!operands(capture, left, right, &a, &b)) return false;
   const bool swap = op == Py_GT || op == Py_GE;

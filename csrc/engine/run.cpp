@@ -169,7 +169,8 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
     for (const RegionPtr& region : at.regions) reasons.push_back(region->guards->explain(roots));
     report_recompile(frame.code(), unit, reasons);
   }
-  capture::Request request{frame, owner_.config.dynamic, &at.seen, wrapped_function, {}};
+  capture::Request request{
+      frame, owner_.config.dynamic, &at.seen, wrapped_function, {}, owner_.config.backend->wants_calls()};
   capture::Captured captured = capture::capture_region(request);
   counters().captures += static_cast<uint64_t>(captured.attempts);
   capture::Captured facts;

@@ -17,7 +17,7 @@ using namespace graphlift;
 namespace graphlift {
 void register_backends();
 void bind_backends(pybind11::module_& m);
-std::shared_ptr<const backend::Backend> own_backend(PyObject* compile);
+std::shared_ptr<const backend::Backend> own_backend(PyObject* compile, bool calls);
 }  // namespace graphlift
 
 namespace {
@@ -28,10 +28,11 @@ engine::Config config_from(const py::dict& given) {
   if (!given["dynamic"].is_none())
     config.dynamic = given["dynamic"].cast<bool>() ? capture::Dynamic::Always : capture::Dynamic::Never;
   const py::object backend = given["backend"];
-  config.backend = py::isinstance<py::str>(backend) ? backend::find_backend(backend.cast<std::string>())
-                                                    : own_backend(backend.ptr());
   config.how.mode = given["mode"].cast<std::string>();
   const py::dict options = given["options"];
+  config.backend = py::isinstance<py::str>(backend)
+                       ? backend::find_backend(backend.cast<std::string>())
+                       : own_backend(backend.ptr(), options["graph_level"].cast<std::string>() == "torch");
   config.recompile_limit = options["recompile_limit"].cast<size_t>();
   config.recompute = options["recompute"].cast<bool>();
   config.how.emulate_precision_casts = options["emulate_precision_casts"].cast<bool>();

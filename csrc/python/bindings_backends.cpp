@@ -42,8 +42,8 @@ void register_backends() {
   native::register_native_backend();
 }
 
-std::shared_ptr<const backend::Backend> own_backend(PyObject* compile) {
-  return foreign::make_foreign_backend(compile);
+std::shared_ptr<const backend::Backend> own_backend(PyObject* compile, bool calls) {
+  return foreign::make_foreign_backend(compile, calls);
 }
 
 }  // namespace graphlift

@@ -17,6 +17,7 @@
 
 #include "torch/ambient_state.h"
 #include "torch/dispatch_mode.h"
+#include "torch/program_calls.h"
 #include "torch/tracer.h"
 
 namespace graphlift::torch_layer {
@@ -44,7 +45,7 @@ struct Autocast {
   FIELD(bool, deterministic_warn, at::globalContext().deterministicAlgorithmsWarnOnly(), "determinism's warn_only")   \
   FIELD(at::impl::TorchFunctionDisabledState, function_state, at::impl::PythonTorchFunctionTLS::get_disabled_state(), \
         "__torch_function__ state")                                                                                   \
-  FIELD(int64_t, function_modes, at::impl::PythonTorchFunctionTLS::stack_len(), "number of torch function modes")     \
+  FIELD(int64_t, function_modes, program_function_modes(), "number of torch function modes")                          \
   FIELD(int64_t, dispatch_modes, foreign_modes(), "number of torch dispatch modes")                                   \
   FIELD(bool, functorch, in_functorch(), "functorch transform")                                                       \
   FIELD(bool, saved_hooks, !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(), "saved tensor hooks")         \

@@ -14,6 +14,7 @@
 
 #include "torch/dispatch_mode.h"
 #include "torch/functorch.h"
+#include "torch/program_calls.h"
 
 // As torch's header has them, which includes one that torch does not install.
 namespace at::functorch {
@@ -50,7 +51,7 @@ struct AmbientState::Saved {
   at::impl::TorchFunctionDisabledState function = at::impl::PythonTorchFunctionTLS::get_disabled_state();
   bool cache = at::autocast::is_autocast_cache_enabled();
   int nesting_depth = nesting();
-  int64_t function_modes = at::impl::PythonTorchFunctionTLS::stack_len();
+  int64_t function_modes = program_function_modes();
   bool forward_grad = c10::AutogradState::get_tls_state().get_fw_grad_mode();
   bool inplace_requires_grad = at::functorch::getInplaceRequiresGradAllowed();
   bool single_level = at::functorch::getSingleLevelAutogradFunctionAllowed();

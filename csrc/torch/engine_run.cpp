@@ -52,6 +52,7 @@ std::unique_ptr<guards::LeafCheck> no_gradient_hooks_check() { return std::make_
 
 Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {
   recorder_.note_engine();
+  if (calls_) calls_->refuse("the program runs the autograd engine");
   Reached result;
   std::vector<Node*> open;
   std::unordered_set<Node*> seen;

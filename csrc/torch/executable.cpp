@@ -8,8 +8,10 @@
 
 #include "autograd/partition.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "ops/traits.h"
 #include "passes/pass.h"
+#include "torch/call_executable.h"
 #include "torch/executable_alias.h"
 
 namespace graphlift::torch_layer {
@@ -233,6 +235,10 @@ size_t RegionExecutable::forward_calls() const {
 std::unique_ptr<Executable> make_executable(Traced traced, const CompileOptions& options) {
   GL_CHECK(options.backend != nullptr, "a recording is to be compiled by no backend");
   check_plans(traced);
+  if (traced.calls) return make_call_executable(std::move(traced), *options.backend);
+  if (!traced.calls_refused.empty())
+    log(Artifact::PerfHints,
+        "a graph goes to its backend as operators of aten, not as the program's own calls: " + traced.calls_refused);
   return std::make_unique<RegionExecutable>(std::move(traced), options);
 }
 

@@ -41,8 +41,8 @@ struct Root {
 
 class Finish {
  public:
-  Finish(Recorder& recorder, std::vector<Primal>& primals, std::vector<at::Tensor> outputs)
-      : recorder_(recorder), primals_(primals), outputs_(std::move(outputs)) {}
+  Finish(Recorder& recorder, std::vector<Primal>& primals, std::vector<at::Tensor> outputs, bool forward_only)
+      : recorder_(recorder), primals_(primals), outputs_(std::move(outputs)), forward_only_(forward_only) {}
 
   std::unique_ptr<Traced> run(std::span<PyObject* const> objects) {
     auto traced = std::make_unique<Traced>();
@@ -54,7 +54,7 @@ class Finish {
     for (size_t i = 0; i < outputs_.size(); ++i) plan_output(i, i < objects.size() ? objects[i] : nullptr);
     refuse_views_of_views();
     ir::ArgList results = forward_results();
-    run_backward(&results);
+    if (!forward_only_) run_backward(&results);
     recorder_.graph().outputs() = std::move(results);
     drop_unused();
     put_known_sizes();
@@ -367,6 +367,7 @@ class Finish {
   Recorder& recorder_;
   std::vector<Primal>& primals_;
   std::vector<at::Tensor> outputs_;
+  bool forward_only_;  // autograd is told nothing: it sees the calls themselves
   Traced* traced_ = nullptr;
   std::vector<Root> roots_;
   std::vector<Target> targets_;
@@ -384,6 +385,12 @@ std::unique_ptr<Traced> TracerImpl::finish(std::span<PyObject* const> outputs) {
     }
   } stop{recorder_};
   recorder_.rethrow_failure();
+  Ref calls;
+  if (calls_) {
+    calls_->pop();
+    recorder_.on_call = nullptr;
+    calls = calls_->finish(outputs);
+  }
   return with_python_errors([&] {
     std::vector<at::Tensor> tensors;
     for (PyObject* object : outputs) {
@@ -391,7 +398,9 @@ std::unique_ptr<Traced> TracerImpl::finish(std::span<PyObject* const> outputs) {
       if (!fake_storage(tensor)) (void)recorder_.tensor_argument(tensor);  // breaks
       tensors.push_back(std::move(tensor));
     }
-    auto traced = Finish(recorder_, primals_, std::move(tensors)).run(outputs);
+    auto traced = Finish(recorder_, primals_, std::move(tensors), static_cast<bool>(calls)).run(outputs);
+    traced->calls = std::move(calls);
+    if (calls_) traced->calls_refused = calls_->refused();
     recorder_.rethrow_failure();
     return traced;
   });

@@ -31,8 +31,11 @@ GraphFloatRef hidden_float(const at::Tensor& tensor) {
 }
 
 GraphFloatRef number_at(const IValue& value) {
-  if (value.isSymFloat()) return graph_float(value.toSymFloat());
-  return value.isTensor() ? hidden_float(value.toTensor()) : nullptr;
+  GraphFloatRef number = value.isSymFloat() ? graph_float(value.toSymFloat())
+                         : value.isTensor() ? hidden_float(value.toTensor())
+                                            : nullptr;
+  if (number && number->maybe_int) (void)number->fix();  // breaks
+  return number;
 }
 
 // A number beside `like` computes in the precision that eager's kernels give it.

@@ -7,6 +7,7 @@
 #include <torch/csrc/utils/python_symnode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "torch/convert.h"
@@ -60,20 +61,58 @@ at::Tensor compute(Arithmetic op, const at::Tensor& a, const at::Tensor& b) {
       return at::div(a, b);
     case Arithmetic::Pow:
       return at::pow(a, b);
+    case Arithmetic::Max:
+      return at::where(at::gt(b, a), b, a);
+    case Arithmetic::Min:
+      return at::where(at::lt(b, a), b, a);
   }
   return {};
+}
+
+double compute(Arithmetic op, double a, double b) {
+  switch (op) {
+    case Arithmetic::Add:
+      return a + b;
+    case Arithmetic::Sub:
+      return a - b;
+    case Arithmetic::Mul:
+      return a * b;
+    case Arithmetic::Div:
+      return a / b;
+    case Arithmetic::Pow:
+      return std::pow(a, b);
+    case Arithmetic::Max:
+      return b > a ? b : a;
+    case Arithmetic::Min:
+      return b < a ? b : a;
+  }
+  return 0;
+}
+
+bool compared(int op, double a, double b) {
+  switch (op) {
+    case Py_LT:
+      return a < b;
+    case Py_LE:
+      return a <= b;
+    case Py_EQ:
+      return a == b;
+    case Py_NE:
+      return a != b;
+    case Py_GT:
+      return a > b;
+    default:
+      return a >= b;
+  }
 }
 
 }  // namespace
 
 bool is_graph_float(PyObject* object) { return static_cast<bool>(graph_float_of(object)); }
 
-Ref TracerImpl::wrap_float(at::Tensor tensor, bool of_data, std::vector<int> inputs, std::function<double()> value) {
-  auto made = std::make_shared<GraphFloat>();
-  made->tensor = std::move(tensor);
-  made->of_data = of_data;
-  made->inputs = std::move(inputs);
-  made->fix = [this, of_data, inputs = made->inputs, value = std::move(value)] {
+Ref TracerImpl::wrap_float(GraphFloat number, std::function<double()> value) {
+  auto made = std::make_shared<GraphFloat>(std::move(number));
+  made->fix = [this, of_data = made->of_data, inputs = made->inputs, value = std::move(value)] {
     if (of_data) recorder_.break_now("data_dependent_item", "a number read from a tensor");
     for (int primal : inputs)
       if (on_fixed) on_fixed(primal);
@@ -97,7 +136,7 @@ Ref TracerImpl::number_input(PyObject* number) {
     at::Tensor seen = primal.seen;
     primals_.push_back(std::move(primal));
     const double now = PyFloat_AS_DOUBLE(number);
-    return wrap_float(std::move(seen), false, {index}, [now] { return now; });
+    return wrap_float({std::move(seen), false, {index}}, [now] { return now; });
   });
 }
 
@@ -108,9 +147,27 @@ std::optional<int> TracerImpl::number_primal(PyObject* object) const {
   return primals_[static_cast<size_t>(primal)].seen.is_same(number->tensor) ? std::optional<int>(primal) : std::nullopt;
 }
 
+std::optional<Tracer::Decision> TracerImpl::decide(int op, PyObject* left, PyObject* right) {
+  auto known = [](PyObject* object) -> std::optional<OfInput> {
+    if (const GraphFloatRef number = graph_float_of(object)) return number->of_input;
+    const std::optional<double> plain = plain_number(object);
+    return plain ? std::optional(constant_number(*plain)) : std::nullopt;
+  };
+  const std::optional<OfInput> a = known(left), b = known(right);
+  const std::optional<OfInput> both = combined(a, b, [op](double p, double q) -> double { return compared(op, p, q); });
+  if (!both) return std::nullopt;
+  if (both->primal < 0) return Decision{both->value(0) != 0, -1, nullptr};
+  const std::optional<double> held =
+      held_number(THPVariable_Unpack(primals_[static_cast<size_t>(both->primal)].object.get()));
+  if (!held) return std::nullopt;
+  auto decision = [value = both->value](double x) { return value(x) != 0; };
+  const bool holds = decision(*held);
+  return Decision{holds, both->primal, decision_check(std::move(decision), holds)};
+}
+
 Ref TracerImpl::number_tensor(PyObject* object) const {
   const GraphFloatRef number = graph_float_of(object);
-  return number ? Ref::steal(THPVariable_Wrap(number->tensor)) : Ref();
+  return number && !number->maybe_int ? Ref::steal(THPVariable_Wrap(number->tensor)) : Ref();
 }
 
 Ref TracerImpl::number_of(PyObject* stand_in) {
@@ -118,7 +175,15 @@ Ref TracerImpl::number_of(PyObject* stand_in) {
     const at::Tensor& tensor = THPVariable_Unpack(stand_in);
     const bool fits = fake_storage(tensor) && tensor.dim() == 0 && tensor.is_cpu() && tensor.is_floating_point();
     if (!fits) return {};
-    return wrap_float(tensor.detach().to(c10::kDouble, /*non_blocking=*/false, /*copy=*/true), true, {}, {});
+    GraphFloat number{tensor.detach().to(c10::kDouble, /*non_blocking=*/false, /*copy=*/true), true};
+    auto primal_of = [this](const ir::Node* node) {
+      for (size_t i = 0; i < primals_.size(); ++i)
+        if (primals_[i].input == node) return primals_[i].number ? -1 : static_cast<int>(i);
+      return -1;
+    };
+    auto constant = [this](int64_t index) { return held_number(recorder_.constants().at(static_cast<size_t>(index))); };
+    number.of_input = number_of_value(recorder_.value_of(tensor), {primal_of, constant});
+    return wrap_float(std::move(number), {});
   });
 }
 
@@ -129,7 +194,8 @@ Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
     if ((!a && !x) || (!b && !y)) return {};
     // Python raises where a double has no answer; what is read from tensors is told apart by who asked for it.
     const bool of_data = (a && a->of_data) || (b && b->of_data);
-    if (op == Arithmetic::Pow && !of_data) return {};
+    const bool chooses = op == Arithmetic::Max || op == Arithmetic::Min;
+    if ((op == Arithmetic::Pow || chooses) && !of_data) return {};
     if (op == Arithmetic::Div && (b ? !b->of_data : *y == 0)) return {};
     auto operand = [](const GraphFloatRef& of, const std::optional<double>& number) {
       if (of) return of->tensor;
@@ -137,21 +203,16 @@ Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
       constant.unsafeGetTensorImpl()->set_wrapped_number(true);  // a number in the graph, too
       return constant;
     };
-    at::Tensor result = compute(op, operand(a, x), operand(b, y));
-    auto value = [op, a, b, x, y] {
-      const double p = a ? a->fix() : *x, q = b ? b->fix() : *y;
-      switch (op) {
-        case Arithmetic::Add:
-          return p + q;
-        case Arithmetic::Sub:
-          return p - q;
-        case Arithmetic::Mul:
-          return p * q;
-        default:
-          return p / q;
-      }
+    GraphFloat number{compute(op, operand(a, x), operand(b, y)), of_data, joined(a, b)};
+    auto known = [](const GraphFloatRef& of, const std::optional<double>& plain) {
+      return of ? of->of_input : std::optional(constant_number(*plain));
     };
-    return wrap_float(std::move(result), of_data, joined(a, b), of_data ? std::function<double()>() : value);
+    number.of_input = combined(known(a, x), known(b, y), [op](double p, double q) { return compute(op, p, q); });
+    const bool int_left = a ? a->maybe_int : PyLong_CheckExact(left),
+               int_right = b ? b->maybe_int : PyLong_CheckExact(right);
+    number.maybe_int = op != Arithmetic::Div && (chooses ? int_left || int_right : int_left && int_right);
+    auto value = [op, a, b, x, y] { return compute(op, a ? a->fix() : *x, b ? b->fix() : *y); };
+    return wrap_float(std::move(number), of_data ? std::function<double()>() : value);
   });
 }
 

@@ -113,6 +113,10 @@ void Recorder::stop() {
 
 void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
   try {
+    if (on_call && !backward_ && !probing_) {
+      WithGil gil;
+      on_call(handle);
+    }
     dispatch(handle, op_info(handle), stack);
   } catch (const InternalError& error) {
     if (failure_.empty()) failure_ = error.what();

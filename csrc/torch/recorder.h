@@ -45,6 +45,8 @@ class Recorder {
     if (!failure_.empty()) throw InternalError(failure_);
   }
   void call(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
+  // Called with the GIL for each call that is not the engine's own.
+  std::function<void(const c10::OperatorHandle&)> on_call;
   // The autograd engine runs for finish(): calls from now on belong to the backward.
   void set_backward(bool on) { backward_ = on; }
   bool in_backward() const { return backward_; }

@@ -16,6 +16,7 @@
 
 #include "ir/sym.h"
 #include "ir/type.h"
+#include "torch/number_values.h"
 
 namespace graphlift::torch_layer {
 
@@ -23,9 +24,11 @@ namespace graphlift::torch_layer {
 // them. `tensor`: its stand-in, a double on the CPU without dimensions.
 struct GraphFloat {
   at::Tensor tensor;
-  bool of_data = false;         // nobody knows its value while capturing
-  std::vector<int> inputs;      // primals that it is made of
-  std::function<double()> fix;  // its value now, which the recording then relies on; throws when nobody knows it
+  bool of_data = false;                  // nobody knows its value while capturing
+  std::vector<int> inputs = {};          // primals that it is made of
+  std::optional<OfInput> of_input = {};  // where decisions on it can be guarded
+  bool maybe_int = false;                // in Python it may be an int: max(1, x)
+  std::function<double()> fix = {};  // its value now, which the recording then relies on; throws when nobody knows it
 };
 using GraphFloatRef = std::shared_ptr<const GraphFloat>;
 pybind11::object to_python_float(ir::ShapeEnv& env, GraphFloatRef value);  // a torch.SymFloat

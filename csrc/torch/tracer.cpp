@@ -99,6 +99,24 @@ TracerImpl::~TracerImpl() {
   while (recorder_.recording()) recorder_.stop();
 }
 
+void TracerImpl::start() {
+  recorder_.start();
+  if (calls_) calls_->push();
+}
+
+void TracerImpl::stop() {
+  if (calls_) calls_->pop();
+  recorder_.stop();
+}
+
+void TracerImpl::record_calls(ProgramCalls::Stack stack) {
+  calls_ = std::make_unique<ProgramCalls>(*this, std::move(stack));
+  recorder_.on_call = [this](const c10::OperatorHandle& handle) {
+    if (calls_->inside_call() || !calls_->refused().empty()) return;
+    calls_->refuse(handle.schema().name() + " runs outside of any function of torch's that the program calls");
+  };
+}
+
 // Strides that are products of inner sizes stay so when those sizes are symbolic.
 ir::TensorType TracerImpl::primal_type(const at::Tensor& real, std::span<const int> symbolic) {
   ir::TensorType type;
@@ -191,16 +209,27 @@ std::optional<ir::Sym> TracerImpl::sym_of(PyObject* object) const {
   return to_sym(pybind11::handle(object).cast<c10::SymInt>());
 }
 
+// To the program's own calls a value that is kept is a clone.
+void TracerImpl::note_clone(PyObject* of, PyObject* kept) {
+  const Ref clone = Ref::steal(PyObject_GetAttrString(THPVariableClass, "clone"));
+  const Ref args = Ref::steal(PyTuple_Pack(1, of));
+  if (!clone || !args) throw python_error();
+  calls_->add(clone.get(), args.get(), kept);
+}
+
 Ref TracerImpl::frozen(PyObject* stand_in) {
   return with_python_errors([&] {
     const at::Tensor& tensor = THPVariable_Unpack(stand_in);
     if (tensor.requires_grad() || tensor.is_inference()) return Ref();
     const ir::ValueRef value = recorder_.value_of(tensor);
-    return Ref::steal(THPVariable_Wrap(recorder_.new_tensor(recorder_.slot_of(tensor)->type, value)));
+    Ref kept = Ref::steal(THPVariable_Wrap(recorder_.new_tensor(recorder_.slot_of(tensor)->type, value)));
+    if (calls_ && kept) note_clone(stand_in, kept.get());
+    return kept;
   });
 }
 
 void TracerImpl::seed(PyObject* generator, int64_t seed) {
+  if (calls_) calls_->refuse("a random generator is seeded");
   const auto* given = reinterpret_cast<THPGenerator*>(generator);
   recorder_.record_seed(given ? generator_argument(given->cdata) : ir::Arg(), seed);
 }

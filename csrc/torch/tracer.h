@@ -15,6 +15,7 @@
 #include "guards/guard.h"
 #include "ir/graph.h"
 #include "ir/sym.h"
+#include "torch/program_calls.h"
 
 namespace graphlift::torch_layer {
 
@@ -81,11 +82,14 @@ struct Traced {
   std::vector<Ref>
       constants;      // tensors built into the graph: node "graphlift::constant" with one argument, the index here
   bool acts = false;  // generators are seeded or moved on: it runs even where no tensor is made
+  // The same as calls of the program's (program_calls.h), where somebody asked; the joint graph has no backward then.
+  Ref calls;
+  std::string calls_refused;  // why there are none though somebody asked
   // Not empty: this recording must not be compiled; the words say why (aliased inputs are mutated, ...).
   std::string refuse;
 };
 
-enum class Arithmetic : uint8_t { Add, Sub, Mul, Div, Pow };
+enum class Arithmetic : uint8_t { Add, Sub, Mul, Div, Pow, Max, Min };  // Max, Min: Python's, of two
 
 class Tracer {
  public:
@@ -116,6 +120,14 @@ class Tracer {
   virtual Ref number_tensor(PyObject* number) const = 0;  // its stand-in as an output; null: no such float
   // Null without an error: not among such floats and plain numbers, or Python might raise.
   virtual Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) = 0;
+  // A comparison (Py_LT, ...) of such floats that were read from one input: what it gives now, and the check on that
+  // primal that it gives the same again.
+  struct Decision {
+    bool holds;
+    int primal;                                // -1: of no input
+    std::unique_ptr<guards::LeafCheck> check;  // null then
+  };
+  virtual std::optional<Decision> decide(int op, PyObject* left, PyObject* right) = 0;
   // Called when a decision fixes the float that is the given primal to its value.
   std::function<void(int primal)> on_fixed;
 
@@ -134,6 +146,9 @@ class Tracer {
 
   // A generator from outside is seeded (null: all default ones, as torch.manual_seed does).
   virtual void seed(PyObject* generator, int64_t seed) = 0;
+  // Records calls as the program makes them as well; before start().
+  virtual void record_calls(ProgramCalls::Stack stack) = 0;
+  virtual ProgramCalls* calls() const = 0;  // null: nobody asked
 
   // --- the program's own backward ------------------------------------------------------------------------------------
   // What a run of the autograd engine from these stand-ins reaches. To be asked before each run; the run itself is a

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "torch/recorder.h"
+#include "torch/sym_node.h"
 #include "torch/tensor_check.h"
 #include "torch/tracer.h"
 
@@ -67,30 +68,35 @@ class TracerImpl final : public Tracer {
   std::unique_ptr<guards::LeafCheck> tensor_check(int primal) const override;
   Ref sym_int(const ir::Sym& value) override;
   std::optional<ir::Sym> sym_of(PyObject* sym_int) const override;
-  void start() override { recorder_.start(); }
-  void stop() override { recorder_.stop(); }
+  void start() override;
+  void stop() override;
   size_t call_count() const override { return recorder_.call_count(); }
   Ref frozen(PyObject* stand_in) override;
   void begin_checkpoint() override { recorder_.begin_checkpoint(); }
   void end_checkpoint() override { recorder_.end_checkpoint(); }
   void seed(PyObject* generator, int64_t seed) override;
+  void record_calls(ProgramCalls::Stack stack) override;
+  ProgramCalls* calls() const override { return calls_.get(); }
   Ref number_input(PyObject* number) override;
   Ref number_of(PyObject* stand_in) override;
   std::optional<int> number_primal(PyObject* number) const override;
   Ref number_tensor(PyObject* number) const override;
   Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) override;
+  std::optional<Decision> decide(int op, PyObject* left, PyObject* right) override;
   Reached reached(std::span<PyObject* const> roots) override;
   bool in_backward() const override { return recorder_.in_backward(); }
   std::unique_ptr<Traced> finish(std::span<PyObject* const> outputs) override;
 
  private:
-  Ref wrap_float(at::Tensor tensor, bool of_data, std::vector<int> inputs, std::function<double()> value);
+  void note_clone(PyObject* of, PyObject* kept);
+  Ref wrap_float(GraphFloat number, std::function<double()> value);
   Ref make_primal(PyObject* object, std::span<const int> symbolic);
   at::Tensor make_stand_in(const at::Tensor& real, Primal* primal);
   ir::TensorType primal_type(const at::Tensor& real, std::span<const int> symbolic);
 
   ir::ShapeEnv* shapes_;
   Recorder recorder_;
+  std::unique_ptr<ProgramCalls> calls_;  // null: nobody asked
   std::vector<Primal> primals_;
   std::unordered_map<PyObject*, int> by_object_;
   std::unordered_map<const c10::TensorImpl*, int> by_stand_in_;

@@ -24,8 +24,8 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     fullgraph: raise GraphBreakError at the first graph break instead of going on behind it.
     dynamic: True makes sizes and ints symbolic at once, False never; None does when they change between calls.
     backend, mode, options: see list_backends(), list_modes() and list_options(). An unknown one is a ValueError. A
-    callable as backend gets each graph, forward and backward, as (torch.fx.GraphModule, example inputs) and returns
-    what runs it.
+    callable as backend gets each graph as (torch.fx.GraphModule, example inputs) and returns what runs it, under
+    autograd: the calls of torch's functions as the program makes them.
     disable: return the callable as it is.
     """
     config = make_config(fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options)

@@ -39,15 +39,7 @@ class Program:
     def __call__(self, inputs, symbols):
         """The graph's outputs; None stands for an output that is not asked for."""
         run, used = self._ready or self._ask(inputs, symbols)
-        results = run(*(symbols[i] for i in used), *inputs)
-        if not isinstance(results, list | tuple) or len(results) != len(self._needed):
-            kind = f"{len(results)} results" if isinstance(results, list | tuple) else f"a {type(results).__name__}"
-            raise TypeError(f"a custom backend's callable returned {kind}; the graph has {len(self._needed)} outputs")
-        for result, needed in zip(results, self._needed, strict=True):
-            if needed and not isinstance(result, torch.Tensor):
-                kind = "None" if result is None else f"a {type(result).__name__}"
-                raise TypeError(f"a custom backend's callable returned {kind} for an output that is a tensor")
-        return [result if needed else None for result, needed in zip(results, self._needed, strict=True)]
+        return checked_results(run(*(symbols[i] for i in used), *inputs), self._needed)
 
     def _ask(self, inputs, symbols):
         asking = self._asking
@@ -55,12 +47,40 @@ class Program:
             return self._ready
         backend, description, constants = asking
         module, used = graph_module(*description, constants)
-        run = backend(module, [symbols[i] for i in used] + list(inputs))
+        numbers = [symbols[i] for i in used]
+        run = backend(module, numbers + list(inputs))
         if not callable(run):
             raise TypeError(f"a custom backend returned a {type(run).__name__}, which is not callable")
+        if numbers and getattr(backend, "static_sizes", False):
+            run = _for_each_sizes(backend, description, constants, tuple(numbers), run)
         self._ready = (run, used)
         self._asking = None
         return self._ready
+
+
+def _for_each_sizes(backend, description, constants, numbers, run):
+    """What runs the graph where the backend compiles for the sizes of its examples alone."""
+    ready = {numbers: run}
+
+    def choose(*inputs):
+        key = inputs[: len(numbers)]
+        if key not in ready:
+            ready[key] = backend(graph_module(*description, constants)[0], list(inputs))
+        return ready[key](*inputs)
+
+    return choose
+
+
+def checked_results(results, needed):
+    """A graph's outputs as its caller gets them; None for those that are not needed."""
+    if not isinstance(results, list | tuple) or len(results) != len(needed):
+        kind = f"{len(results)} results" if isinstance(results, list | tuple) else f"a {type(results).__name__}"
+        raise TypeError(f"a custom backend's callable returned {kind}; the graph has {len(needed)} outputs")
+    for result, wanted in zip(results, needed, strict=True):
+        if wanted and not isinstance(result, torch.Tensor):
+            kind = "None" if result is None else f"a {type(result).__name__}"
+            raise TypeError(f"a custom backend's callable returned {kind} for an output that is a tensor")
+    return [result if wanted else None for result, wanted in zip(results, needed, strict=True)]
 
 
 def graph_module(nodes, outputs, constants):
@@ -68,26 +88,61 @@ def graph_module(nodes, outputs, constants):
     return _Builder(constants).build(nodes, outputs)
 
 
-class _Builder:
+class SymbolicInts:
+    """Ints over symbols, as text, become nodes of `graph`: + - * // %, min and max. `symbol_nodes`: nodes by name."""
+
+    def symbolic(self, text):
+        """The node of such a text."""
+        return self._expression(ast.parse(text, mode="eval").body)
+
+    def _expression(self, tree):
+        if isinstance(tree, ast.Name):
+            return self.symbol_nodes[tree.id]
+        if isinstance(tree, ast.Constant):
+            return tree.value
+        if isinstance(tree, ast.UnaryOp):
+            return self.graph.call_function(operator.neg, (self._expression(tree.operand),))
+        if isinstance(tree, ast.Call):
+            function = {"min": min, "max": max}[tree.func.id]
+            return self.graph.call_function(function, tuple(self._expression(arg) for arg in tree.args))
+        sides = self._expression(tree.left), self._expression(tree.right)
+        return self.graph.call_function(_INT_OPERATORS[type(tree.op)], sides)
+
+    @staticmethod
+    def numbers_in(text):
+        """Numbers of the symbols in such a text."""
+        names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]
+        return {int(name[1:]) for name in names if name not in ("min", "max")}
+
+    @staticmethod
+    def number(given, values):
+        """The int that a size is, with `values` by number for its symbols."""
+        if not isinstance(given, tuple):
+            return given
+        names = {f"s{number}": value for number, value in values.items()}
+        return eval(given[1], {"__builtins__": {}, "min": min, "max": max}, names)
+
+
+class _Builder(SymbolicInts):
     def __init__(self, constants):
         self.root = torch.nn.Module()
         self.constants = constants
         self.graph = fx.Graph()
         self.values = {}  # node id -> fx node
         self.returns = {}  # node id -> how many results its operator has, or None for one tensor
-        self.symbols = {}
+        self.symbol_nodes = {}
         self.numbers = 0
 
     def build(self, nodes, outputs):
         for number in sorted({number for node in nodes if node[0] == "call" for number in _symbols_in(node[3])}):
-            self.symbols[f"s{number}"] = self.graph.placeholder(f"s{number}", type_expr=int)
+            self.symbol_nodes[f"s{number}"] = self.graph.placeholder(f"s{number}", type_expr=int)
         for kind, id, *rest in nodes:
             self.values[id] = getattr(self, kind)(id, *rest)
         self.graph.output(tuple(self.argument(output) for output in outputs))
         with warnings.catch_warnings():  # of generators as attributes
             warnings.simplefilter("ignore")
             self.graph.lint()
-        return fx.GraphModule(self.root, self.graph), [int(name[1:]) for name in self.symbols]
+        return fx.GraphModule(self.root, self.graph), [int(name[1:]) for name in self.symbol_nodes]
 
     def input(self, id, name):
         return self.graph.placeholder("".join(c if c.isalnum() else "_" for c in name) or "input")
@@ -145,7 +200,7 @@ class _Builder:
         if not isinstance(given, tuple):
             return given  # also a node of a number
         if given[0] == "symbolic":
-            return self.expression(ast.parse(given[1], mode="eval").body)
+            return self.symbolic(given[1])
         _, id, index = given
         returns = self.returns.get(id)
         if returns is None:
@@ -165,20 +220,6 @@ class _Builder:
             warnings.simplefilter("ignore")
             return self.graph.get_attr(name)
 
-    def expression(self, tree):
-        """A symbolic int: + - * // %, min and max over symbols and ints."""
-        if isinstance(tree, ast.Name):
-            return self.symbols[tree.id]
-        if isinstance(tree, ast.Constant):
-            return tree.value
-        if isinstance(tree, ast.UnaryOp):
-            return self.graph.call_function(operator.neg, (self.expression(tree.operand),))
-        if isinstance(tree, ast.Call):
-            function = {"min": min, "max": max}[tree.func.id]
-            return self.graph.call_function(function, tuple(self.expression(arg) for arg in tree.args))
-        sides = self.expression(tree.left), self.expression(tree.right)
-        return self.graph.call_function(_INT_OPERATORS[type(tree.op)], sides)
-
 
 def _is_number(value, parameter):
     """A number where the schema says Tensor."""
@@ -189,8 +230,7 @@ def _symbols_in(argument):
     if isinstance(argument, list):
         return {number for item in argument for number in _symbols_in(item)}
     if isinstance(argument, tuple) and argument[0] == "symbolic":
-        names = [node.id for node in ast.walk(ast.parse(argument[1])) if isinstance(node, ast.Name)]
-        return {int(name[1:]) for name in names if name not in ("min", "max")}
+        return SymbolicInts.numbers_in(argument[1])
     return set()
 
 

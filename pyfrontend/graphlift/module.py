@@ -5,6 +5,7 @@ prefix. What is compiled is kept in a slot of the new instance: never in the sha
 """
 
 import copy
+import sys
 import types
 import weakref
 
@@ -59,6 +60,29 @@ class CompiledModule(SharedModule):
         return state.choose(self)(self, *args, **kwargs)
 
 
+class _OptimizedAsTorchSays:
+    """First base of what a redirected torch.compile returns: programs ask isinstance(model, OptimizedModule), and have
+    further methods compiled by `dynamo_ctx`."""
+
+    __slots__ = ()
+
+    @property
+    def __class__(self):
+        return _optimized_class(type(self))
+
+    def dynamo_ctx(self, function):
+        """The function, compiled as the module is."""
+        from .compiler import compile_callable
+
+        return compile_callable(function, _state(self).config)
+
+
+class OptimizedModule(_OptimizedAsTorchSays, CompiledModule):
+    """A compiled module that programs take for one of torch's compiler."""
+
+    __slots__ = ()
+
+
 class DisabledModule(SharedModule):
     """A module that is never captured: its call is a graph break."""
 
@@ -105,9 +129,9 @@ class _State:
         return compiled
 
 
-def compile_module(module, config):
+def compile_module(module, config, kind=CompiledModule):
     """A compiled drop-in for the module."""
-    return _share(CompiledModule, module, config)
+    return _share(kind, module, config)
 
 
 def disable_module(module):
@@ -140,6 +164,16 @@ def calls_forward_only(module) -> bool:
         if hooks:
             return False
     return "forward" not in own and not torch._C._get_tracing_state()
+
+
+def _optimized_class(cls):
+    """A class like `cls` that derives from torch's OptimizedModule as well; it has no instances."""
+    found = cls.__dict__.get("_graphlift_optimized")
+    if found is None:
+        content = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+        found = type(cls)(cls.__name__, (cls, sys.modules["torch._dynamo.eval_frame"].OptimizedModule), content)
+        cls._graphlift_optimized = found
+    return found
 
 
 # Module class -> {kind -> weak reference to the class made of it}. Weak on both sides: a class of a function can go.
@@ -186,4 +220,6 @@ def _recipe(module):
     state = _state(module)
     if state is None:
         return _same, ()
-    return (compile_module, (state.config,)) if isinstance(module, CompiledModule) else (disable_module, ())
+    if not isinstance(module, CompiledModule):
+        return disable_module, ()
+    return compile_module, (state.config, next(k for k in (OptimizedModule, CompiledModule) if isinstance(module, k)))

@@ -22,6 +22,11 @@ OPTIONS: dict[str, tuple[type, Any, str]] = {
     "recompile_limit": (int, 8, "regions per place in the code before a call runs in eager for good"),
     "recompute": (bool, True, "backward may compute cheap values again instead of saving them"),
     "emulate_precision_casts": (bool, False, "16-bit floats are rounded after each operator, as eager does"),
+    "graph_level": (
+        str,
+        "torch",
+        'a callable as backend gets the program\'s calls ("torch") or operators ("aten")',
+    ),
     "skip_passes": (str, None, 'passes that don\'t run: names of list_passes() with commas between, or "all"'),
 }
 
@@ -101,5 +106,7 @@ def _check_options(options) -> dict[str, Any]:
             wanted = "a positive int" if kind is int else f"a {kind.__name__}"
             raise ValueError(f"option {name!r} is {wanted}, not {value!r}")
         checked[name] = value
+    if checked["graph_level"] not in ("torch", "aten"):
+        raise ValueError(f"option 'graph_level' is 'torch' or 'aten', not {checked['graph_level']!r}")
     checked["skip_passes"] = _skipped(checked["skip_passes"])
     return checked

@@ -4,13 +4,14 @@ Owns the translation of torch.compile's arguments. Must not import torch._dynamo
 """
 
 import functools
+import sys
 
 import torch
 
 from . import logs
 from .compiler import compile
 from .control import reset
-from .module import CompiledCall
+from .module import CompiledCall, CompiledModule, OptimizedModule, compile_module
 from .options import OPTIONS, list_backends, make_config
 
 # torch's backends that stand for "compile it": graphlift's default backend does.
@@ -44,7 +45,14 @@ def _torch_compile(model=None, *, backend="inductor", options=None, **arguments)
     if _is_foreign(backend):
         logs.emit("perf_hints", f"torch.compile with backend {backend!r} is left to torch")
         return _saved[torch, "compile"](model, backend=backend, options=options, **arguments)
-    return compile(model, **_translate(backend, options, arguments))
+    translated = _translate(backend, options, arguments)
+    # Programs that know torch's compiler ask for its class of compiled modules. Without it nobody can.
+    if isinstance(model, torch.nn.Module) and "torch._dynamo.eval_frame" in sys.modules:
+        compiled = compile(model, **translated)
+        if isinstance(compiled, CompiledModule) and compiled is not model:
+            return compile_module(compiled._orig_mod, compiled._graphlift_state.config, OptimizedModule)
+        return compiled
+    return compile(model, **translated)
 
 
 def _is_foreign(backend):

@@ -1,4 +1,5 @@
-"""Backends that a program brings along: graphs arrive as torch.fx modules, forward and backward, and results are used."""
+"""Backends that a program brings along: graphs arrive as torch.fx modules, of operators with a backward of their own where
+that is asked for (test_program_calls.py has the program's calls), and results are used."""
 
 import gc
 import os
@@ -13,6 +14,8 @@ from judging import check, check_module, same
 from torch import fx, nn
 
 import graphlift
+
+ATEN = {"graph_level": "aten"}
 
 
 class Recorder:
@@ -32,7 +35,7 @@ class Recorder:
 
 def test_forward_and_backward_arrive_as_modules():
     backend, net = Recorder(), nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2))
-    compiled, x = graphlift.compile(net, backend=backend), torch.randn(5, 3)
+    compiled, x = graphlift.compile(net, backend=backend, options=ATEN), torch.randn(5, 3)
     compiled(x).sum().backward()
     got = [p.grad.clone() for p in net.parameters()]
     net.zero_grad()
@@ -90,7 +93,7 @@ def test_programs(program, monkeypatch):
         return fx.Interpreter(module).run  # each node by itself: no code is generated
 
     plain = graphlift.compile
-    monkeypatch.setattr(graphlift, "compile", lambda function: plain(function, backend=backend))
+    monkeypatch.setattr(graphlift, "compile", lambda function: plain(function, backend=backend, options=ATEN))
     check(program, lambda: (torch.arange(6.0).reshape(2, 3).requires_grad_(),), graphs=1, breaks=0)
     assert len(asked) >= 2
 
@@ -151,7 +154,7 @@ def test_errors_of_the_backend_pass_through():
         return run if len(seen) else seen.append(1) or module.forward
 
     seen, w = [], torch.ones(2, requires_grad=True)
-    loss = graphlift.compile(lambda w: w.sin().sum(), backend=late)(w)
+    loss = graphlift.compile(lambda w: w.sin().sum(), backend=late, options=ATEN)(w)
     with pytest.raises(ZeroDivisionError, match="late"):
         loss.backward()
 

@@ -28,7 +28,10 @@ def test_backends(backend):
 
 def test_options():
     assert graphlift.compile(f, options={"recompile_limit": 3, "recompute": False})(torch.ones(1)).item() == 2
-    assert set(graphlift.list_options()) == {"recompile_limit", "recompute", "emulate_precision_casts", "skip_passes"}
+    names = {"recompile_limit", "recompute", "emulate_precision_casts", "graph_level", "skip_passes"}
+    assert set(graphlift.list_options()) == names
+    with pytest.raises(ValueError, match="'torch' or 'aten', not 'fx'"):
+        graphlift.compile(f, options={"graph_level": "fx"})
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ class FakeTracer final : public torch_layer::Tracer {
   void stop() override {}
   size_t call_count() const override { return 0; }
   Ref frozen(PyObject*) override { return Ref(); }
+  void record_calls(torch_layer::ProgramCalls::Stack) override {}
+  torch_layer::ProgramCalls* calls() const override { return nullptr; }
   void begin_checkpoint() override {}
   void end_checkpoint() override {}
   void seed(PyObject*, int64_t) override {}
@@ -68,6 +70,7 @@ class FakeTracer final : public torch_layer::Tracer {
   Ref number_of(PyObject*) override { return Ref(); }
   Ref number_tensor(PyObject*) const override { return Ref(); }
   Ref arithmetic(torch_layer::Arithmetic, PyObject*, PyObject*) override { return Ref(); }
+  std::optional<Decision> decide(int, PyObject*, PyObject*) override { return std::nullopt; }
   Reached reached(std::span<PyObject* const>) override { return {}; }
   bool in_backward() const override { return false; }
   std::unique_ptr<torch_layer::Traced> finish(std::span<PyObject* const>) override { return nullptr; }

@@ -24,12 +24,15 @@ constexpr int8_t kCuda = 1;
 
 bool records(const backend::Options& how) { return how.mode == "reduce-overhead" || how.mode == "max-autotune"; }
 
-// Of the first `buffers` inputs of a call, which are numbers of the CPU: those are passed as they are.
-std::vector<bool> by_value(const ir::Node& node, size_t buffers, int8_t device_type) {
-  std::vector<bool> values;
-  for (const ir::Arg& input : *node.args[1].list())
-    values.push_back(ir::type_of(*input.value()).device.type != device_type);
-  values.resize(buffers, false);
+// By buffer of a kernel, whether it is a number of the CPU: those are passed as they are. Of many parts: by the
+// first's.
+std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& node, int8_t device_type) {
+  const size_t index = codegen::index_of(node);
+  const size_t kernel = node.op == codegen::kernel_op() ? index : graph.multis[index].parts[0].kernel;
+  std::vector<bool> values(graph.kernels[kernel].buffers.size(), false);
+  const ir::ArgList& inputs = *node.args[1].list();
+  for (size_t i = 0; i < graph.memory[kernel].reads; ++i)
+    values[i] = ir::type_of(*inputs[i].value()).device.type != device_type;
   return values;
 }
 
@@ -43,8 +46,7 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
   codegen::HorizontalOptions parts;
   parts.kind = [&](const ir::Node& node) {
     std::string bits;
-    for (const bool value : by_value(node, made.kernels[codegen::index_of(node)].buffers.size(), device_type))
-      bits += value ? 'v' : 'm';
+    for (const bool value : by_value(made, node, device_type)) bits += value ? 'v' : 'm';
     return bits;
   };
   if (options.horizontal) codegen::fuse_horizontally(&made, parts);
@@ -115,7 +117,7 @@ class Cuda final : public backend::Backend {
     const size_t index = codegen::index_of(node);
     const bool many = node.op == codegen::multi_kernel_op();
     const codegen::Kernel& kernel = many ? parts.multis[index].program : parts.kernels[index];
-    (*to)[index] = batch->add(kernel, by_value(node, kernel.buffers.size(), device_type_), many);
+    (*to)[index] = batch->add(kernel, by_value(parts, node, device_type_), many);
   }
 
   // What a replay would not do again. Empty: nothing.
@@ -166,9 +168,8 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
     if (node.kind != ir::NodeKind::Call || node.op != codegen::kernel_op()) continue;
     const codegen::Kernel& kernel = parts.kernels[codegen::index_of(node)];
     for (const Variant variant : {Variant{true, false}, Variant{false, true}})
-      texts.push_back(emit_kernel(kernel, schedule_kernel(kernel, target, variant),
-                                  by_value(node, kernel.buffers.size(), device_type))
-                          .text);
+      texts.push_back(
+          emit_kernel(kernel, schedule_kernel(kernel, target, variant), by_value(parts, node, device_type)).text);
   }
   return texts;
 }

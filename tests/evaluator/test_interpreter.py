@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -163,6 +164,41 @@ def test_signals_interrupt_loops():
             ge.evaluate(f)
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_signal_that_comes_while_an_audit_hook_runs():
+    code = """
+import signal, sys
+import graphlift_evaluator as ge
+
+class Rang(Exception):
+    pass
+
+def ring(number, frame):
+    raise Rang
+
+def loop():
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        while True:
+            pass
+    except Rang:
+        return "rang"
+
+sys.addaudithook(lambda event, arguments: None)
+signal.signal(signal.SIGALRM, ring)
+assert ge.evaluate(loop) == "rang"
+"""
+    path = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_signal_is_seen_right_behind_the_call():

@@ -72,11 +72,11 @@ class Backend {
 
 // What backends made in this process.
 struct Counters {
-  std::atomic<uint64_t> kernels = 0;    // fused kernels in compiled graphs
+  std::atomic<uint64_t> kernels = 0;        // fused kernels in compiled graphs
   std::atomic<uint64_t> multi_kernels = 0;  // calls that run several of them
-  std::atomic<uint64_t> natives = 0;    // calls that backends took themselves (contractions)
-  std::atomic<uint64_t> externals = 0;  // calls that stay torch's
-  std::atomic<uint64_t> replays = 0;    // runs of a graph from a recording of its launches
+  std::atomic<uint64_t> natives = 0;        // calls that backends took themselves (contractions)
+  std::atomic<uint64_t> externals = 0;      // calls that stay torch's
+  std::atomic<uint64_t> replays = 0;        // runs of a graph from a recording of its launches
 };
 Counters& counters();
 

@@ -7,14 +7,13 @@
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/snapshot_builder.h"
+#include "cpython/instance.h"
 
 namespace graphlift::capture {
 
 namespace {
 
-PyObject* method(const char* name) {
-  return PyDict_GetItemString(reinterpret_cast<PyTypeObject*>(&PyContextVar_Type)->tp_dict, name);
-}
+PyObject* method(const char* name) { return PyDict_GetItemString(cpython::type_dict(&PyContextVar_Type), name); }
 
 }  // namespace
 

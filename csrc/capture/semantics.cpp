@@ -132,8 +132,10 @@ Ref CaptureSemantics::get_method(PyObject* o, PyObject* name, Ref* self) {
   return capture::get_method(capture_, o, name, self);
 }
 Ref CaptureSemantics::get_super_attr(PyObject*, PyObject* type, PyObject* self, PyObject* name) {
-  PyTypeObject* of = PyType_Check(self) ? reinterpret_cast<PyTypeObject*>(self) : Py_TYPE(self);
-  return capture::get_super_attr(capture_, reinterpret_cast<PyTypeObject*>(type), of, self, name);
+  auto* start = reinterpret_cast<PyTypeObject*>(type);
+  auto* itself = reinterpret_cast<PyTypeObject*>(self);  // of a class method; a metaclass's method has a class as well
+  PyTypeObject* of = PyType_Check(self) && PyType_IsSubtype(itself, start) ? itself : Py_TYPE(self);
+  return capture::get_super_attr(capture_, start, of, self, name);
 }
 int CaptureSemantics::set_attr(PyObject* o, PyObject* name, PyObject* v) {
   return capture::set_attr(capture_, o, name, v);

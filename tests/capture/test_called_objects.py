@@ -136,3 +136,23 @@ def test_a_logger_that_is_off_costs_no_break(caplog):
     logger.setLevel(logging.DEBUG)
     compiled(torch.ones(1))
     assert any("shape" in record.getMessage() for record in caplog.records)
+
+
+class Checks(type):
+    def __instancecheck__(cls, instance):
+        return super().__instancecheck__(instance) or getattr(instance, "passes", False)
+
+
+class Checked(metaclass=Checks):
+    pass
+
+
+def test_super_in_a_metaclass():
+    def program(x):
+        return x * 2 if isinstance(x, Checked) or isinstance(x, torch.nn.Buffer) else x + isinstance(Checked(), Checked)
+
+    graphlift.reset()
+    compiled = graphlift.compile(program, fullgraph=True)
+    for _ in range(2):
+        assert torch.equal(compiled(torch.ones(2)), program(torch.ones(2)))
+    assert graphlift.graph_count() == 1

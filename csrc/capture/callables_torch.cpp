@@ -9,6 +9,7 @@
 #include "cpython/hook.h"
 #include "cpython/imported.h"
 #include "torch/ambient_state.h"
+#include "torch/dispatch_mode.h"
 
 namespace graphlift::capture {
 
@@ -148,6 +149,11 @@ Ref rule_parameter(Capture& c, const CallArgs& call) {
   return break_here(c, "unknown_callable", describe(call.callable));
 }
 
+// The recorder's own mode is on torch's stack meanwhile; the others are counted by the check of ambient state.
+Ref rule_count_modes(Capture&, const CallArgs&) {
+  return Ref::steal(PyLong_FromLongLong(torch_layer::foreign_modes()));
+}
+
 // The profiler's mark is made while capturing and is no part of the program. Its record can't be made again, so that no
 // region ends between the two.
 Ref rule_mark_begins(Capture& c, const CallArgs& call) {
@@ -219,7 +225,7 @@ const Family& torch_callables() {
       {"torch._C._get_default_device", 0, nullptr},
       {"torch._C._is_torch_function_enabled", 0, nullptr},
       {"torch._C._is_torch_function_all_disabled", 0, nullptr},
-      {"torch._C._len_torch_dispatch_stack", 0, nullptr},
+      {"torch._C._len_torch_dispatch_stack", 0, rule_count_modes},
       {"torch._C._are_functorch_transforms_active", 0, nullptr},
       {"torch._C._is_tracing", 0, nullptr},
       {"torch._C._get_cudnn_enabled", 0, nullptr},

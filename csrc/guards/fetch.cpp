@@ -39,11 +39,6 @@ PyObject* instance_dict(PyObject* parent, const Step&) {
   return cpython::instance_dict(parent);
 }
 
-PyObject* tensor_dict(PyObject* parent, const Step&) {
-  PyObject** place = cpython::instance_dict_address(parent);
-  return place ? *place : nullptr;
-}
-
 PyObject* dict_item(PyObject* parent, const Step& step) {
   PyObject* value = nullptr;
   return cpython::raw_dict_lookup(parent, step.key, step.hash, &value) == Answer::Yes ? value : nullptr;
@@ -179,7 +174,7 @@ constexpr KindRow kSteps[] = {
     {OriginKind::CacheDict, cache_dict, anything},
     {OriginKind::CacheEntry, cache_entry, anything},
     {OriginKind::ContextValue, context_value, is_context_variable},
-    {OriginKind::TensorDict, tensor_dict, anything},
+    {OriginKind::TensorDict, instance_dict, anything},
 };
 
 constexpr const char* kTexts[] = {

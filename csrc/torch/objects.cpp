@@ -102,9 +102,11 @@ namespace {
 
 Ref fetch_grad(PyObject* tensor, const guards::Origin&) { return is_tensor(tensor) ? gradient_of(tensor) : Ref(); }
 
+// A tensor that was given no attribute yet gets its empty dict, as while capturing.
 Ref fetch_dict(PyObject* tensor, const guards::Origin&) {
-  PyObject** dict = _PyObject_GetDictPtr(tensor);
-  return dict ? Ref::borrow(*dict) : Ref();
+  Ref dict = Ref::steal(PyObject_GenericGetDict(tensor, nullptr));
+  if (!dict) PyErr_Clear();
+  return dict;
 }
 
 }  // namespace

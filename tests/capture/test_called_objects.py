@@ -155,7 +155,18 @@ def test_super_in_a_metaclass():
     compiled = graphlift.compile(program, fullgraph=True)
     for _ in range(2):
         assert torch.equal(compiled(torch.ones(2)), program(torch.ones(2)))
-    assert graphlift.graph_count() >= 1
+    assert graphlift.graph_count() == 1
+
+
+def test_an_attribute_that_new_tensors_lack():
+    graphlift.reset()
+    compiled = graphlift.compile(lambda x: x * 2 + hasattr(x, "passes"), fullgraph=True)
+    for _ in range(4):
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+    assert graphlift.graph_count() == 1
+    marked = torch.ones(2)
+    marked.passes = True
+    assert torch.equal(compiled(marked), torch.full((2,), 3.0))
 
 
 def test_modes_of_the_recorder_are_not_the_programs():

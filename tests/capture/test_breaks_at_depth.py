@@ -173,16 +173,22 @@ def judge(program, x):
     return result.detach(), x.grad, list(SEEN)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
-def test_one_break_with_the_frames_of_eager(program):
+def frames_of_eager(program, calls=2):
+    """Calls it compiled and compares all with eager; returns the frames that were seen in one call."""
     x = torch.linspace(-1, 1, 8).reshape(2, 4)
     result, gradient, seen = judge(program, x)
     compiled = graphlift.compile(program)
-    for _ in range(3):
+    for _ in range(calls):
         got, got_gradient, got_seen = judge(compiled, x)
         torch.testing.assert_close(got, result)
         torch.testing.assert_close(got_gradient, gradient)
         assert got_seen == seen and seen
+    return seen
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_one_break_with_the_frames_of_eager(program):
+    frames_of_eager(program, calls=3)
     regions(*PROGRAMS[program])
     assert graphlift.counters()["hits"] > 0
 
@@ -193,14 +199,7 @@ def test_a_loop_of_the_caller_has_a_break_per_round():
             x = middle(x * 2) + i
         return x
 
-    x = torch.linspace(-1, 1, 8).reshape(2, 4)
-    result, gradient, seen = judge(program, x)
-    compiled = graphlift.compile(program)
-    for _ in range(2):
-        got, got_gradient, got_seen = judge(compiled, x)
-        torch.testing.assert_close(got, result)
-        torch.testing.assert_close(got_gradient, gradient)
-        assert got_seen == seen and len(seen) == 3
+    assert len(frames_of_eager(program)) == 3
     regions(8, 3)
 
 
@@ -241,13 +240,8 @@ def test_an_exception_from_below_is_handled_where_it_is_in_eager():
             SEEN.append(lines)
             return y + error.args[0][0]
 
-    x = torch.linspace(-1, 1, 8).reshape(2, 4)
-    result, _, seen = judge(program, x)
-    compiled = graphlift.compile(program)
-    for _ in range(2):
-        got, _, got_seen = judge(compiled, x)
-        torch.testing.assert_close(got, result)
-        assert got_seen == seen and [name for name, _ in seen[-1]] == ["program", "between", "raising"]
+    seen = frames_of_eager(program)
+    assert [name for name, _ in seen[-1]] == ["program", "between", "raising"]
     assert graphlift.counters()["graphs"] >= 2
 
 
@@ -303,14 +297,7 @@ def test_a_generator_that_breaks():
             total = total + value
         return total
 
-    x = torch.linspace(-1, 1, 8).reshape(2, 4)
-    result, gradient, seen = judge(program, x)
-    compiled = graphlift.compile(program)
-    for _ in range(2):
-        got, got_gradient, got_seen = judge(compiled, x)
-        torch.testing.assert_close(got, result)
-        torch.testing.assert_close(got_gradient, gradient)
-        assert got_seen == seen
+    frames_of_eager(program)
     assert graphlift.counters()["graphs"] >= 3
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from judging import check, check_module, same
+from recording_backend import RecordingBackend
 from torch import fx, nn
 
 import graphlift
@@ -18,17 +19,7 @@ import graphlift
 ATEN = {"graph_level": "aten"}
 
 
-class Recorder:
-    """A backend that keeps what it was given and runs it as it is."""
-
-    def __init__(self):
-        self.modules, self.examples = [], []
-
-    def __call__(self, module, example_inputs):
-        self.modules.append(module)
-        self.examples.append(example_inputs)
-        return module.forward
-
+class Recorder(RecordingBackend):
     def targets(self, number):
         return [str(node.target) for node in self.modules[number].graph.nodes if node.op == "call_function"]
 

@@ -17,6 +17,8 @@ struct LowerOptions {
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
   // Whether kernels may read at places from data, which somebody has to check (`check_op()` in fuse.h).
   bool gathers = false;
+  // Whether two sums in double are quicker than two passes over memory, of which the second one waits for a mean.
+  bool moments_at_once = false;
   // Calls that the backend takes itself (contractions), though there may be a row.
   std::function<bool(const ir::Node&)> keeps = {};
   // Chains of calls that the backend takes as one: only their last call has a value.

@@ -104,8 +104,7 @@ struct Moments {
   Expr mean, variance;  // dims of statistics stay
 };
 
-// GPUs read the memory twice for two sums of which one waits for the other. Squares of single numbers are exact in
-// double, so that there both sums are made at once.
+// At once: both sums in double, in which squares of single numbers are exact.
 Moments moments(const Expr& x, const Flags& dims, const ir::Sym& elements, bool at_once) {
   if (!at_once || x.type() != DType::float32) {
     const Expr n = x.number(elements), mean = sum(x, dims) / n, off = x - mean;
@@ -138,7 +137,7 @@ std::optional<Normalized> normalized(LowerCall& call, double eps) {
   const Flags dims = all_but(x.rank(), 1);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0) || elements.same(1)) return std::nullopt;
-  const auto [mean, variance] = moments(x, dims, elements, !call.type(0).device.is_cpu());
+  const auto [mean, variance] = moments(x, dims, elements, call.moments_at_once);
   const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + eps);
   return Normalized{scaled(call, x, mean, rstd), mean, variance, rstd, dims, elements};
 }

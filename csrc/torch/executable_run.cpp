@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -158,27 +159,89 @@ bool copy_directly(const at::Tensor& to, const at::Tensor& from, bool versioned)
   return true;
 }
 
+bool is_ordinary(const at::Tensor& tensor) {
+  return tensor.layout() == c10::kStrided && !tensor.key_set().has_any(c10::python_ks) && !tensor.is_conj() &&
+         !tensor.is_neg();
+}
+
+// Copies that nobody differentiates, many of them at once: a GPU takes one launch for those of a dtype. They happen in
+// any order, so none of them has memory of another one.
+class PlainCopies {
+ public:
+  void add(const at::Tensor& to, const at::Tensor& from) {
+    if (is_waiting(to) || is_waiting(from)) finish();
+    if (copy_directly(to, from, true)) return;
+    at::NoGradGuard plain;
+    if (!is_ordinary(to) || !is_ordinary(from) || memory(to) == memory(from)) {
+      to.copy_(from);
+      return;
+    }
+    Group& group = group_of(to);
+    group.to.push_back(to);
+    group.from.push_back(from);
+    memory_.push_back(memory(to));
+    memory_.push_back(memory(from));
+  }
+
+  void finish() {
+    at::NoGradGuard plain;
+    for (const Group& group : groups_) {
+      if (group.to.size() == 1)
+        group.to[0].copy_(group.from[0]);
+      else
+        at::_foreach_copy_(group.to, group.from);
+    }
+    groups_.clear();
+    memory_.clear();
+  }
+
+ private:
+  struct Group {
+    std::vector<at::Tensor> to, from;
+  };
+
+  static const void* memory(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+  bool is_waiting(const at::Tensor& tensor) const {
+    return !memory_.empty() && tensor.has_storage() &&
+           std::find(memory_.begin(), memory_.end(), memory(tensor)) != memory_.end();
+  }
+  Group& group_of(const at::Tensor& to) {
+    for (Group& group : groups_)
+      if (group.to[0].scalar_type() == to.scalar_type() && group.to[0].device() == to.device()) return group;
+    return groups_.emplace_back();
+  }
+
+  std::vector<Group> groups_;
+  c10::SmallVector<const void*, 64> memory_;
+};
+
 }  // namespace
 
 void RegionExecutable::write_back(Call& call) const {
+  PlainCopies plain_copies;
   for (const Mutation& mutation : mutations_) {
     const at::Tensor &to = call.input(mutation.input), &from = call.values[static_cast<size_t>(mutation.slot)];
     if (to.is_same(from)) {  // the backend wrote it there
       if (!mutation.unversioned && !to.is_inference()) to.unsafeGetTensorImpl()->bump_version();
       continue;
     }
+    const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
+    const bool recorded = !mutation.no_grad && (flows || c10::GradMode::is_enabled());
+    const bool plain = !recorded || (!flows && !to.requires_grad());
+    if (plain && !mutation.unversioned) {
+      plain_copies.add(to, from);
+      continue;
+    }
+    plain_copies.finish();
     if (mutation.unversioned) {
       BelowAutograd below;
       if (!copy_directly(to, from, false)) to.copy_(from);
       continue;
     }
-    const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
-    const bool recorded = !mutation.no_grad && (flows || c10::GradMode::is_enabled());
-    const bool plain = !recorded || (!flows && !to.requires_grad());
-    if (plain && copy_directly(to, from, true)) continue;
     c10::AutoGradMode mode(recorded);
     to.copy_(from);
   }
+  plain_copies.finish();
 }
 
 void RegionExecutable::deliver(Call& call, PyObject** outputs) const {

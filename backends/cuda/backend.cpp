@@ -1,16 +1,21 @@
 // Owns: the cuda backend's entry in the registry, and what it does with a graph.
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "backends/codegen/fuse.h"
 #include "backends/codegen/horizontal.h"
 #include "backends/codegen/in_place.h"
+#include "backends/codegen/tuning.h"
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/graph_recorder.h"
 #include "backends/cuda/kernel_call.h"
+#include "backends/cuda/matmul.h"
+#include "backends/cuda/matmul_call.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
@@ -36,10 +41,27 @@ std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& nod
   return values;
 }
 
+bool tunes(const backend::Options& how) { return codegen::asks_for_tuning(how.mode); }
+
+// Products are the library's where there is one, and where their order of additions need not be fixed.
+void take_products(const ir::Graph& graph, int8_t device_type, const backend::Options& how,
+                   codegen::FuseOptions* options) {
+  const auto first = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                  [&](const ir::Node& node) { return is_matmul(node, device_type); });
+  if (first == graph.nodes().end()) return;
+  std::string refusal = matmul_refusal(first->outputs[0]->device);
+  if (at::globalContext().deterministicAlgorithms()) refusal = "deterministic algorithms are asked for";
+  if (!refusal.empty()) return log(Artifact::PerfHints, "products are left to torch: " + refusal);
+  options->takes = [device_type](const ir::Node& node) { return is_matmul(node, device_type); };
+  if (how.emulate_precision_casts) return;
+  options->finishes = [tuned = tunes(how)](const codegen::Chain& chain) { return finish_matmul(chain, tuned); };
+}
+
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
+  take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
   codegen::FusedGraph made = codegen::fuse(graph, options);
   if (!records(how)) codegen::write_in_place(&made, how.writes);  // a recording's results are its own
@@ -63,7 +85,6 @@ class Cuda final : public backend::Backend {
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                   const backend::Options& how) const override {
-    if (how.mode.starts_with("max-autotune")) log(Artifact::PerfHints, "nothing is measured on a GPU, so far");
     const codegen::FusedGraph parts = fused(graph, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) {
@@ -81,7 +102,14 @@ class Cuda final : public backend::Backend {
     for (const ir::Node& node : parts.graph->nodes())
       if (is_kernel(node)) add(parts, node, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
     batch.compile();
+    std::optional<codegen::TuningProgress> progress;
+    if (tunes(how)) progress.emplace(parts.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
+      if (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()) {
+        ++backend::counters().natives;
+        if (progress) progress->step();
+        return make_matmul_call(parts.natives[codegen::index_of(node)], progress.has_value());
+      }
       if (!is_kernel(node)) return nullptr;
       const size_t index = codegen::index_of(node);
       if (node.op == codegen::multi_kernel_op()) {
@@ -132,10 +160,12 @@ class Cuda final : public backend::Backend {
     return "";
   }
 
-  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there are no kernels.
+  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there is nothing of
+  // ours.
   static int device_of(const ir::Graph& graph) {
     for (const ir::Node& node : graph.nodes())
-      if (is_kernel(node)) return std::max<int>(0, node.outputs[0]->device.index);
+      if (is_kernel(node) || (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()))
+        return std::max<int>(0, node.outputs[0]->device.index);
     return -1;
   }
 

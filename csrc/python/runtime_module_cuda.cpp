@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "backends/codegen/lower_rule.h"
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/matmul.h"
 #include "python/runtime_module.h"
 
 namespace py = pybind11;
@@ -22,6 +23,7 @@ void bind_cuda(py::module_& module) {
     return names;
   });
   module.def("cuda_refusal", &cuda::kernel_refusal);
+  module.def("library_products", &cuda::library_products);
   module.def("nvrtc_refusal", [] { return cuda::compile_refusal(); });
   module.def("nvrtc_compile", [](const std::vector<std::string>& texts, int architecture) {
     std::vector<py::bytes> code;

@@ -29,6 +29,10 @@ constexpr int8_t kCuda = 1;
 
 bool records(const backend::Options& how) { return how.mode == "reduce-overhead" || how.mode == "max-autotune"; }
 
+bool is_kernel(const ir::Node& node) {
+  return node.kind == ir::NodeKind::Call && (node.op == codegen::kernel_op() || node.op == codegen::multi_kernel_op());
+}
+
 // By buffer of a kernel, whether it is a number of the CPU: those are passed as they are. Of many parts: by the
 // first's.
 std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& node, int8_t device_type) {
@@ -66,8 +70,10 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
   codegen::FusedGraph made = codegen::fuse(graph, options);
   if (!records(how)) codegen::write_in_place(&made, how.writes);  // a recording's results are its own
   codegen::HorizontalOptions parts;
-  parts.kind = [&](const ir::Node& node) {
-    std::string bits;
+  parts.kind = [&](const ir::Node& node) -> std::string {
+    const ir::Sym farthest = reach(made.kernels[codegen::index_of(node)]);
+    if (!farthest.is_constant() || farthest.constant() >= kNarrowReach) return "";  // a table has narrow indices
+    std::string bits = std::to_string(node.outputs[0]->device.index) + " ";         // a launch is on one GPU
     for (const bool value : by_value(made, node, device_type)) bits += value ? 'v' : 'm';
     return bits;
   };
@@ -136,11 +142,6 @@ class Cuda final : public backend::Backend {
  private:
   using Kernels = std::vector<std::shared_ptr<const CompiledKernel>>;
 
-  static bool is_kernel(const ir::Node& node) {
-    return node.kind == ir::NodeKind::Call &&
-           (node.op == codegen::kernel_op() || node.op == codegen::multi_kernel_op());
-  }
-
   void add(const codegen::FusedGraph& parts, const ir::Node& node, KernelBatch* batch, Kernels* to) const {
     const size_t index = codegen::index_of(node);
     const bool many = node.op == codegen::multi_kernel_op();
@@ -195,11 +196,14 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
   Target target;
   target.architecture = architecture;
   for (const ir::Node& node : parts.graph->nodes()) {
-    if (node.kind != ir::NodeKind::Call || node.op != codegen::kernel_op()) continue;
-    const codegen::Kernel& kernel = parts.kernels[codegen::index_of(node)];
-    for (const Variant variant : {Variant{true, false}, Variant{false, true}})
-      texts.push_back(
-          emit_kernel(kernel, schedule_kernel(kernel, target, variant), by_value(parts, node, device_type)).text);
+    if (!is_kernel(node)) continue;
+    const bool many = node.op == codegen::multi_kernel_op();
+    const size_t index = codegen::index_of(node);
+    const codegen::Kernel& kernel = many ? parts.multis[index].program : parts.kernels[index];
+    for (const Variant variant : {Variant{true, false}, Variant{false, !many}})
+      texts.push_back((many ? emit_multi_kernel : emit_kernel)(kernel, schedule_kernel(kernel, target, variant),
+                                                               by_value(parts, node, device_type))
+                          .text);
   }
   return texts;
 }

@@ -182,7 +182,7 @@ class MatmulCall final : public reference::NativeCall {
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     const c10::DeviceGuard guard(place_.device);
-    outputs[0] = result_.allocate(place_, symbols);
+    outputs[0] = place_.allocate(result_, symbols);
     MatmulOperands operands;
     operands.d = outputs[0].mutable_data_ptr();
     auto bits = reinterpret_cast<uintptr_t>(operands.d);
@@ -231,7 +231,7 @@ class MatmulCall final : public reference::NativeCall {
 
   const Operation operation_;
   const Place place_;
-  const Result result_;
+  const reference::ResultLayout result_;
   const int bytes_;
   const bool is_static_;
   MatmulSpec known_;  // of constant sizes

@@ -70,6 +70,8 @@ struct LowerCall {
   bool wants(size_t i) const { return i < node.outputs.size() && node.outputs[i].has_value(); }
   // A tensor or a number, in the compute type of `dtype`.
   Expr operand(size_t i, ir::DType dtype) const;
+  // Whether torch's checked conversion takes it: fills raise on numbers that a dtype does not have. Tensors: yes.
+  bool fits(size_t i, ir::DType dtype) const;
   double real(size_t i) const;
   ir::Sym sym(size_t i) const { return *node.args[i].sym(); }
   int64_t integer(size_t i) const { return node.args[i].sym()->constant(); }

@@ -1,16 +1,22 @@
 // Owns: the cuda backend's entry in the registry, and what it does with a graph.
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include "backends/codegen/fuse.h"
 #include "backends/codegen/horizontal.h"
 #include "backends/codegen/in_place.h"
+#include "backends/codegen/tuning.h"
+#include "backends/cpu/host_kernels.h"
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/graph_recorder.h"
 #include "backends/cuda/kernel_call.h"
+#include "backends/cuda/matmul.h"
+#include "backends/cuda/matmul_call.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
@@ -20,9 +26,13 @@
 namespace graphlift::cuda {
 namespace {
 
-constexpr int8_t kCuda = 1;
+constexpr int8_t kCpu = 0, kCuda = 1;
 
 bool records(const backend::Options& how) { return how.mode == "reduce-overhead" || how.mode == "max-autotune"; }
+
+bool is_kernel(const ir::Node& node) {
+  return node.kind == ir::NodeKind::Call && (node.op == codegen::kernel_op() || node.op == codegen::multi_kernel_op());
+}
 
 // By buffer of a kernel, whether it is a number of the CPU: those are passed as they are. Of many parts: by the
 // first's.
@@ -36,17 +46,36 @@ std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& nod
   return values;
 }
 
+bool tunes(const backend::Options& how) { return codegen::asks_for_tuning(how.mode); }
+
+// Products are the library's where there is one, and where their order of additions need not be fixed.
+void take_products(const ir::Graph& graph, int8_t device_type, const backend::Options& how,
+                   codegen::FuseOptions* options) {
+  const auto first = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                  [&](const ir::Node& node) { return is_matmul(node, device_type); });
+  if (first == graph.nodes().end()) return;
+  std::string refusal = matmul_refusal(first->outputs[0]->device);
+  if (at::globalContext().deterministicAlgorithms()) refusal = "deterministic algorithms are asked for";
+  if (!refusal.empty()) return log(Artifact::PerfHints, "products are left to torch: " + refusal);
+  options->takes = [device_type](const ir::Node& node) { return is_matmul(node, device_type); };
+  if (how.emulate_precision_casts) return;
+  options->finishes = [tuned = tunes(how)](const codegen::Chain& chain) { return finish_matmul(chain, tuned); };
+}
+
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
   options.lower.moments_at_once = true;
+  take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
   codegen::FusedGraph made = codegen::fuse(graph, options);
   if (!records(how)) codegen::write_in_place(&made, how.writes);  // a recording's results are its own
   codegen::HorizontalOptions parts;
-  parts.kind = [&](const ir::Node& node) {
-    std::string bits;
+  parts.kind = [&](const ir::Node& node) -> std::string {
+    const ir::Sym farthest = reach(made.kernels[codegen::index_of(node)]);
+    if (!farthest.is_constant() || farthest.constant() >= kNarrowReach) return "";  // a table has narrow indices
+    std::string bits = std::to_string(node.outputs[0]->device.index) + " ";         // a launch is on one GPU
     for (const bool value : by_value(made, node, device_type)) bits += value ? 'v' : 'm';
     return bits;
   };
@@ -64,8 +93,9 @@ class Cuda final : public backend::Backend {
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                   const backend::Options& how) const override {
-    if (how.mode.starts_with("max-autotune")) log(Artifact::PerfHints, "nothing is measured on a GPU, so far");
-    const codegen::FusedGraph parts = fused(graph, device_type_, how);
+    std::optional<cpu::HostKernels> host;
+    if (device_type_ != kCpu) host.emplace(graph, how);
+    const codegen::FusedGraph parts = fused(host ? host->graph() : graph, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) {
       log(Artifact::PerfHints, "nothing of a graph is on the GPU: torch's own kernels run it");
@@ -82,7 +112,15 @@ class Cuda final : public backend::Backend {
     for (const ir::Node& node : parts.graph->nodes())
       if (is_kernel(node)) add(parts, node, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
     batch.compile();
+    std::optional<codegen::TuningProgress> progress;
+    if (tunes(how)) progress.emplace(parts.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
+      if (auto call = host ? host->make_call(node) : nullptr) return call;
+      if (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()) {
+        ++backend::counters().natives;
+        if (progress) progress->step();
+        return make_matmul_call(parts.natives[codegen::index_of(node)], progress.has_value());
+      }
       if (!is_kernel(node)) return nullptr;
       const size_t index = codegen::index_of(node);
       if (node.op == codegen::multi_kernel_op()) {
@@ -109,11 +147,6 @@ class Cuda final : public backend::Backend {
  private:
   using Kernels = std::vector<std::shared_ptr<const CompiledKernel>>;
 
-  static bool is_kernel(const ir::Node& node) {
-    return node.kind == ir::NodeKind::Call &&
-           (node.op == codegen::kernel_op() || node.op == codegen::multi_kernel_op());
-  }
-
   void add(const codegen::FusedGraph& parts, const ir::Node& node, KernelBatch* batch, Kernels* to) const {
     const size_t index = codegen::index_of(node);
     const bool many = node.op == codegen::multi_kernel_op();
@@ -133,10 +166,12 @@ class Cuda final : public backend::Backend {
     return "";
   }
 
-  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there are no kernels.
+  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there is nothing of
+  // ours.
   static int device_of(const ir::Graph& graph) {
     for (const ir::Node& node : graph.nodes())
-      if (is_kernel(node)) return std::max<int>(0, node.outputs[0]->device.index);
+      if (is_kernel(node) || (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()))
+        return std::max<int>(0, node.outputs[0]->device.index);
     return -1;
   }
 
@@ -166,11 +201,14 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
   Target target;
   target.architecture = architecture;
   for (const ir::Node& node : parts.graph->nodes()) {
-    if (node.kind != ir::NodeKind::Call || node.op != codegen::kernel_op()) continue;
-    const codegen::Kernel& kernel = parts.kernels[codegen::index_of(node)];
-    for (const Variant variant : {Variant{true, false}, Variant{false, true}})
-      texts.push_back(
-          emit_kernel(kernel, schedule_kernel(kernel, target, variant), by_value(parts, node, device_type)).text);
+    if (!is_kernel(node)) continue;
+    const bool many = node.op == codegen::multi_kernel_op();
+    const size_t index = codegen::index_of(node);
+    const codegen::Kernel& kernel = many ? parts.multis[index].program : parts.kernels[index];
+    for (const Variant variant : {Variant{true, false}, Variant{false, !many}})
+      texts.push_back((many ? emit_multi_kernel : emit_kernel)(kernel, schedule_kernel(kernel, target, variant),
+                                                               by_value(parts, node, device_type))
+                          .text);
   }
   return texts;
 }

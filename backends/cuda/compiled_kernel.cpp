@@ -15,9 +15,6 @@
 namespace graphlift::cuda {
 namespace {
 
-// Indices below it fit in 32 bits, with room for the threads of a last block.
-constexpr int64_t kNarrowReach = (int64_t{1} << 31) - (int64_t{1} << 22);
-
 std::string key_text(const Compilation& compilation) {
   return nvrtc_version() + " sm_" + std::to_string(compilation.architecture) + "\n" + compilation.text;
 }
@@ -64,16 +61,19 @@ void obtain(std::vector<Compilation>* compilations) {
   }
 }
 
-// More than 48 KiB of shared memory have to be asked for, on each device.
+// More than 48 KiB of shared memory have to be asked for, on each device. A GPU of another kind, which does not run the
+// kernel, may not have them.
 void allow_shared(void* function, int bytes) {
   constexpr int kMaxDynamicSharedBytes = 8;
-  int devices = 0;
+  int devices = 0, allowed = 0, result = 0;
   check_driver(driver().cuDeviceGetCount(&devices), "counting GPUs");
   for (int i = 0; i < devices; ++i) {
     int handle = 0;
     check_driver(driver().cuDeviceGet(&handle, i), "a GPU");
-    check_driver(driver().cuKernelSetAttribute(kMaxDynamicSharedBytes, bytes, function, handle), "shared memory");
+    const int answer = driver().cuKernelSetAttribute(kMaxDynamicSharedBytes, bytes, function, handle);
+    answer == 0 ? ++allowed : result = answer;
   }
+  if (allowed == 0) check_driver(result, "shared memory");
 }
 
 std::unique_ptr<LoadedKernel> load(KernelSource source, const std::string& code) {

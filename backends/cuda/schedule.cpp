@@ -21,8 +21,6 @@ constexpr int kStepsPerThread = 4;
 constexpr int kMostSteps = 16;
 // Blocks of 256 threads that a processor has at once: loads in flight are what fills the memory's bandwidth.
 constexpr int kBlocksPerProcessor = 8;
-// What a block shares besides: the places where threads join values.
-constexpr int kSharedBesides = 4 << 10;
 // Elements that are worth a block of their own.
 constexpr int64_t kSplitElements = 8192;
 
@@ -228,7 +226,16 @@ class Scheduler {
     if (made_.splits > 1 || !product(kernel_, made_.inner).is_constant()) return;
     unroll_rows();
     if (!made_.keeps && made_.phases > 1 && made_.across == made_.threads)
-      made_.room = std::max(0, target_.shared_bytes - kSharedBesides);
+      made_.room = std::max(0, target_.shared_bytes - shared_by_joins());
+  }
+
+  // What a block shares besides: per reduction, the places where its warps join values.
+  int shared_by_joins() const {
+    constexpr int kLeast = 4 << 10;
+    int bytes = 0;
+    for (const ScalarNode& node : kernel_.nodes)
+      if (node.kind == Kind::Reduce) bytes += kWarp * ir::bytes(node.type);
+    return std::max(kLeast, bytes);
   }
 
   void split_rows(int64_t steps) {

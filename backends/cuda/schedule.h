@@ -62,8 +62,10 @@ Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target, co
 
 // Whether an index changes with a reduced axis.
 bool varies(const codegen::Kernel& kernel, const codegen::Affine& index);
-// The largest place that an access reaches, in elements; for `wide`.
+// The largest place that an access reaches, in elements; below kNarrowReach indices fit in 32 bits, with room for the
+// threads of a last block.
 ir::Sym reach(const codegen::Kernel& kernel);
+inline constexpr int64_t kNarrowReach = (int64_t{1} << 31) - (int64_t{1} << 22);
 ir::Sym product(const codegen::Kernel& kernel, const std::vector<int>& axes);
 
 }  // namespace graphlift::cuda

@@ -165,11 +165,11 @@ bool is_ordinary(const at::Tensor& tensor) {
 }
 
 // Copies that nobody differentiates, many of them at once: a GPU takes one launch for those of a dtype. They happen in
-// any order, so none of them has memory of another one.
+// any order, so none of them writes to memory of another one.
 class PlainCopies {
  public:
   void add(const at::Tensor& to, const at::Tensor& from) {
-    if (is_waiting(to) || is_waiting(from)) finish();
+    if (is_among(written_, to) || is_among(read_, to) || is_among(written_, from)) finish();
     if (copy_directly(to, from, true)) return;
     at::NoGradGuard plain;
     if (!is_ordinary(to) || !is_ordinary(from) || memory(to) == memory(from)) {
@@ -179,8 +179,8 @@ class PlainCopies {
     Group& group = group_of(to);
     group.to.push_back(to);
     group.from.push_back(from);
-    memory_.push_back(memory(to));
-    memory_.push_back(memory(from));
+    written_.push_back(memory(to));
+    if (read_.empty() || read_.back() != memory(from)) read_.push_back(memory(from));
   }
 
   void finish() {
@@ -192,7 +192,8 @@ class PlainCopies {
         at::_foreach_copy_(group.to, group.from);
     }
     groups_.clear();
-    memory_.clear();
+    written_.clear();
+    read_.clear();
   }
 
  private:
@@ -201,9 +202,10 @@ class PlainCopies {
   };
 
   static const void* memory(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
-  bool is_waiting(const at::Tensor& tensor) const {
-    return !memory_.empty() && tensor.has_storage() &&
-           std::find(memory_.begin(), memory_.end(), memory(tensor)) != memory_.end();
+  using Memory = c10::SmallVector<const void*, 64>;
+  static bool is_among(const Memory& found, const at::Tensor& tensor) {
+    return !found.empty() && tensor.has_storage() &&
+           std::find(found.begin(), found.end(), memory(tensor)) != found.end();
   }
   Group& group_of(const at::Tensor& to) {
     for (Group& group : groups_)
@@ -212,7 +214,7 @@ class PlainCopies {
   }
 
   std::vector<Group> groups_;
-  c10::SmallVector<const void*, 64> memory_;
+  Memory written_, read_;
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ import functools
 import random_kernels as random_programs
 import torch
 from kernel_programs import PROGRAMS
+from product_programs import PRODUCTS
 
 import graphlift_runtime as runtime
 
@@ -98,6 +99,11 @@ def named(kind):
 
 def programs(device, backend):
     for one in PROGRAMS:
+        yield one.name, functools.partial(named(check), one.function, one.make, device, backend, one.symbolic)
+
+
+def products(device, backend):
+    for one in PRODUCTS:
         yield one.name, functools.partial(named(check), one.function, one.make, device, backend, one.symbolic)
 
 

@@ -1,7 +1,6 @@
 // Owns: batch norms of cuDNN as operators that say what they compute, so that they join the kernels around them.
 // Must not: part a norm from its gradient: what cuDNN keeps between the two is known to cuDNN alone.
-#include <algorithm>
-#include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "ops/layout.h"
@@ -19,8 +18,9 @@ constexpr int kKept = 3;
 constexpr size_t kKeptArgument = 8;
 
 struct Norm {
-  Node* forward = nullptr;
+  Node* forward = nullptr;  // null: something else than gradients reads what is kept
   std::vector<Node*> gradients;
+  std::vector<Node*> copies;  // of what is kept: autograd makes one where its graph is retained
 };
 
 bool is_in_training(const Node& node) { return std::get<bool>(node.args[5]); }
@@ -33,34 +33,49 @@ bool is_pure(const Node& node) {
          ops::same(ir::type_of(*node.args[0].value()).strides, node.outputs[0]->strides);
 }
 
-std::vector<Norm> find_norms(ir::Graph* graph) {
-  static const ir::Op forward("aten::cudnn_batch_norm.default"), gradient("aten::cudnn_batch_norm_backward.default");
-  std::map<const Node*, size_t> places;
-  std::vector<Norm> norms;
-  for (Node& node : graph->nodes()) {
-    if (node.kind != ir::NodeKind::Call) continue;
-    const bool is_gradient = node.op == gradient;
+class Search {
+ public:
+  std::vector<Norm> run(ir::Graph* graph) {
+    for (Node& node : graph->nodes())
+      if (node.kind == ir::NodeKind::Call) visit(node);
+    for (const ir::Arg& output : graph->outputs())
+      ir::for_each_value(output, [&](const ValueRef& value) {
+        if (Norm* norm = keeper_of(value)) norm->forward = nullptr;
+      });
+    std::erase_if(norms_, [](const Norm& norm) { return !norm.forward; });
+    return std::move(norms_);
+  }
+
+ private:
+  Norm* keeper_of(const ValueRef& value) {
+    const auto found = keepers_.find(value);
+    return found == keepers_.end() ? nullptr : &norms_[found->second];
+  }
+
+  void visit(Node& node) {
+    static const ir::Op forward("aten::cudnn_batch_norm.default"), gradient("aten::cudnn_batch_norm_backward.default"),
+        clone("aten::clone.default");
     for (size_t i = 0; i < node.args.size(); ++i)
       ir::for_each_value(node.args[i], [&](const ValueRef& value) {
-        const auto found = value.index == kKept ? places.find(value.node) : places.end();
-        if (found == places.end()) return;
-        Norm& norm = norms[found->second];
-        if (is_gradient && i == kKeptArgument)
-          norm.gradients.push_back(&node);
-        else
-          norm.forward = nullptr;
+        Norm* norm = keeper_of(value);
+        if (!norm) return;
+        if (node.op == gradient && i == kKeptArgument) {
+          norm->gradients.push_back(&node);
+        } else if (node.op == clone) {
+          norm->copies.push_back(&node);
+          keepers_.emplace(ValueRef{&node, 0}, keepers_.at(value));
+        } else {
+          norm->forward = nullptr;
+        }
       });
-    if (node.op == forward && is_pure(node)) {
-      places[&node] = norms.size();
-      norms.push_back({&node, {}});
-    }
+    if (node.op != forward || !is_pure(node)) return;
+    keepers_.emplace(ValueRef{&node, kKept}, norms_.size());
+    norms_.push_back({&node, {}, {}});
   }
-  for (const ir::Arg& output : graph->outputs())
-    if (const ValueRef* value = output.value(); value && value->index == kKept && places.contains(value->node))
-      norms[places[value->node]].forward = nullptr;
-  std::erase_if(norms, [](const Norm& norm) { return !norm.forward; });
-  return norms;
-}
+
+  std::vector<Norm> norms_;
+  std::unordered_map<ValueRef, size_t, ir::ValueHash> keepers_;  // of what is kept, and of copies of it
+};
 
 void replace(ir::Graph* graph, Node* node, const char* op, ir::ArgList args,
              std::vector<std::optional<ir::TensorType>> outputs) {
@@ -80,6 +95,7 @@ void open(ir::Graph* graph, const Norm& norm) {
     replace(graph, node, "aten::native_batch_norm_backward.default",
             {a[1], a[0], a[2], ir::None{}, ir::None{}, a[5], a[6], true, a[7], all}, node->outputs);
   }
+  for (auto copy = norm.copies.rbegin(); copy != norm.copies.rend(); ++copy) graph->erase(*copy);
   Node* node = norm.forward;
   const ir::ArgList a = node->args;
   auto outputs = node->outputs;
@@ -95,7 +111,7 @@ void open(ir::Graph* graph, const Norm& norm) {
 }  // namespace
 
 bool open_batch_norms(ir::Graph* graph) {
-  const std::vector<Norm> norms = find_norms(graph);
+  const std::vector<Norm> norms = Search().run(graph);
   for (const Norm& norm : norms) open(graph, norm);
   return !norms.empty();
 }

@@ -168,15 +168,15 @@ bool is_ordinary(const at::Tensor& tensor) {
 // any order, so none of them writes to memory of another one.
 class PlainCopies {
  public:
-  void add(const at::Tensor& to, const at::Tensor& from) {
+  // Not versioned: autograd is not to see that `to` changed.
+  void add(const at::Tensor& to, const at::Tensor& from, bool versioned) {
     if (is_among(written_, to) || is_among(read_, to) || is_among(written_, from)) finish();
-    if (copy_directly(to, from, true)) return;
-    at::NoGradGuard plain;
+    if (copy_directly(to, from, versioned)) return;
     if (!is_ordinary(to) || !is_ordinary(from) || memory(to) == memory(from)) {
-      to.copy_(from);
+      run({{to}, {from}, versioned});
       return;
     }
-    Group& group = group_of(to);
+    Group& group = group_of(to, versioned);
     group.to.push_back(to);
     group.from.push_back(from);
     written_.push_back(memory(to));
@@ -184,13 +184,7 @@ class PlainCopies {
   }
 
   void finish() {
-    at::NoGradGuard plain;
-    for (const Group& group : groups_) {
-      if (group.to.size() == 1)
-        group.to[0].copy_(group.from[0]);
-      else
-        at::_foreach_copy_(group.to, group.from);
-    }
+    for (const Group& group : groups_) run(group);
     groups_.clear();
     written_.clear();
     read_.clear();
@@ -199,7 +193,18 @@ class PlainCopies {
  private:
   struct Group {
     std::vector<at::Tensor> to, from;
+    bool versioned;
   };
+
+  static void run(const Group& group) {
+    at::NoGradGuard plain;
+    std::optional<BelowAutograd> below;
+    if (!group.versioned) below.emplace();
+    if (group.to.size() == 1)
+      group.to[0].copy_(group.from[0]);
+    else
+      at::_foreach_copy_(group.to, group.from);
+  }
 
   static const void* memory(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
   using Memory = c10::SmallVector<const void*, 64>;
@@ -207,10 +212,12 @@ class PlainCopies {
     return !found.empty() && tensor.has_storage() &&
            std::find(found.begin(), found.end(), memory(tensor)) != found.end();
   }
-  Group& group_of(const at::Tensor& to) {
+  Group& group_of(const at::Tensor& to, bool versioned) {
     for (Group& group : groups_)
-      if (group.to[0].scalar_type() == to.scalar_type() && group.to[0].device() == to.device()) return group;
-    return groups_.emplace_back();
+      if (group.versioned == versioned && group.to[0].scalar_type() == to.scalar_type() &&
+          group.to[0].device() == to.device())
+        return group;
+    return groups_.emplace_back(Group{{}, {}, versioned});
   }
 
   std::vector<Group> groups_;
@@ -230,16 +237,11 @@ void RegionExecutable::write_back(Call& call) const {
     const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
     const bool recorded = !mutation.no_grad && (flows || c10::GradMode::is_enabled());
     const bool plain = !recorded || (!flows && !to.requires_grad());
-    if (plain && !mutation.unversioned) {
-      plain_copies.add(to, from);
+    if (plain || mutation.unversioned) {
+      plain_copies.add(to, from, !mutation.unversioned);
       continue;
     }
     plain_copies.finish();
-    if (mutation.unversioned) {
-      BelowAutograd below;
-      if (!copy_directly(to, from, false)) to.copy_(from);
-      continue;
-    }
     c10::AutoGradMode mode(recorded);
     to.copy_(from);
   }

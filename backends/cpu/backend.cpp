@@ -38,7 +38,8 @@ bool can_take(const ir::Node& node) {
   return make_native_call(codegen::describe({&node})) != nullptr;
 }
 
-codegen::Finish finish(const codegen::Chain& chain) {
+codegen::Finish finish(const codegen::Chain& chain, int kept) {
+  if (kept >= 0) return codegen::Finish::No;
   const codegen::NativeOperation operation = codegen::describe(chain);
   const auto post = post_ops(operation);
   if (!post) return codegen::Finish::No;

@@ -2,6 +2,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -15,8 +16,10 @@
 #include "backends/cuda/driver.h"
 #include "backends/cuda/graph_recorder.h"
 #include "backends/cuda/kernel_call.h"
+#include "backends/cuda/kernel_tuning.h"
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/matmul_call.h"
+#include "backends/cuda/matmul_tuning.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
@@ -46,7 +49,10 @@ std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& nod
   return values;
 }
 
-bool tunes(const backend::Options& how) { return codegen::asks_for_tuning(how.mode); }
+Tuning tuning(const backend::Options& how) {
+  if (!codegen::asks_for_tuning(how.mode)) return Tuning::None;
+  return records(how) ? Tuning::Recorded : Tuning::Launched;
+}
 
 // Products are the library's where there is one, and where their order of additions need not be fixed.
 void take_products(const ir::Graph& graph, int8_t device_type, const backend::Options& how,
@@ -59,7 +65,9 @@ void take_products(const ir::Graph& graph, int8_t device_type, const backend::Op
   if (!refusal.empty()) return log(Artifact::PerfHints, "products are left to torch: " + refusal);
   options->takes = [device_type](const ir::Node& node) { return is_matmul(node, device_type); };
   if (how.emulate_precision_casts) return;
-  options->finishes = [tuned = tunes(how)](const codegen::Chain& chain) { return finish_matmul(chain, tuned); };
+  options->finishes = [measured = tuning(how)](const codegen::Chain& chain, int kept) {
+    return finish_matmul(chain, kept, measured);
+  };
 }
 
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
@@ -85,7 +93,8 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
 
 class Cuda final : public backend::Backend {
  public:
-  Cuda(std::string name, int8_t device_type) : name_(std::move(name)), device_type_(device_type) {}
+  Cuda(std::string name, int8_t device_type, size_t tiling)
+      : name_(std::move(name)), device_type_(device_type), tiling_(tiling) {}
 
   std::string name() const override { return name_; }
   // Numbers of the CPU, and copies to it, are part of programs of a GPU.
@@ -107,19 +116,20 @@ class Cuda final : public backend::Backend {
     }
     if (device_type_ == kCuda) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     const DeviceFacts& facts = device_facts(device);
-    KernelBatch batch({facts.architecture, facts.processors, facts.shared_bytes});
+    const Target target{facts.architecture, facts.processors, facts.shared_bytes};
+    std::optional<codegen::TuningProgress> progress;
+    const std::map<size_t, Tiling> tilings = tuned_tilings(parts, target, how, &progress);
+    KernelBatch batch(target);
     Kernels kernels(parts.kernels.size()), programs(parts.multis.size());
     for (const ir::Node& node : parts.graph->nodes())
-      if (is_kernel(node)) add(parts, node, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
+      if (is_kernel(node)) add(parts, node, tilings, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
     batch.compile();
-    std::optional<codegen::TuningProgress> progress;
-    if (tunes(how)) progress.emplace(parts.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (auto call = host ? host->make_call(node) : nullptr) return call;
       if (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()) {
         ++backend::counters().natives;
         if (progress) progress->step();
-        return make_matmul_call(parts.natives[codegen::index_of(node)], progress.has_value());
+        return make_matmul_call(parts.natives[codegen::index_of(node)], tuning(how));
       }
       if (!is_kernel(node)) return nullptr;
       const size_t index = codegen::index_of(node);
@@ -147,11 +157,37 @@ class Cuda final : public backend::Backend {
  private:
   using Kernels = std::vector<std::shared_ptr<const CompiledKernel>>;
 
-  void add(const codegen::FusedGraph& parts, const ir::Node& node, KernelBatch* batch, Kernels* to) const {
+  // Of kernels that another tiling than the usual one is faster for; and how far measuring has come.
+  std::map<size_t, Tiling> tuned_tilings(const codegen::FusedGraph& parts, const Target& target,
+                                         const backend::Options& how,
+                                         std::optional<codegen::TuningProgress>* progress) const {
+    if (tiling_ > 0) return fixed_tilings(parts, target);
+    if (tuning(how) == Tuning::None) return {};
+    KernelTuner tuner(parts, target, tuning(how));
+    for (const ir::Node& node : parts.graph->nodes())
+      if (node.kind == ir::NodeKind::Call && node.op == codegen::kernel_op())
+        tuner.add(node, by_value(parts, node, device_type_));
+    progress->emplace(parts.natives.size() + tuner.count());
+    return tuner.run([&] { (*progress)->step(); });
+  }
+
+  std::map<size_t, Tiling> fixed_tilings(const codegen::FusedGraph& parts, const Target& target) const {
+    std::map<size_t, Tiling> made;
+    for (size_t i = 0; i < parts.kernels.size(); ++i) {
+      const std::vector<Tiling> all = tilings(parts.kernels[i], target, {});
+      made[i] = all[tiling_ % all.size()];
+    }
+    return made;
+  }
+
+  void add(const codegen::FusedGraph& parts, const ir::Node& node, const std::map<size_t, Tiling>& tilings,
+           KernelBatch* batch, Kernels* to) const {
     const size_t index = codegen::index_of(node);
     const bool many = node.op == codegen::multi_kernel_op();
     const codegen::Kernel& kernel = many ? parts.multis[index].program : parts.kernels[index];
-    (*to)[index] = batch->add(kernel, by_value(parts, node, device_type_), many);
+    const auto tiling = many ? tilings.end() : tilings.find(index);
+    (*to)[index] = batch->add(kernel, by_value(parts, node, device_type_), many,
+                              tiling == tilings.end() ? Tiling() : tiling->second);
   }
 
   // What a replay would not do again. Empty: nothing.
@@ -177,6 +213,7 @@ class Cuda final : public backend::Backend {
 
   std::string name_;
   int8_t device_type_;
+  size_t tiling_;
 };
 
 }  // namespace
@@ -186,8 +223,8 @@ std::string kernel_refusal(int device) {
   return nvrtc_refusal();
 }
 
-std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type) {
-  return std::make_unique<Cuda>(name, device_type);
+std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type, size_t tiling) {
+  return std::make_unique<Cuda>(name, device_type, tiling);
 }
 
 void register_cuda_backend() {
@@ -212,6 +249,8 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
   }
   return texts;
 }
+
+uint64_t measurements() { return measured_matmuls() + measured_kernels(); }
 
 std::string compile_refusal() { return nvrtc_refusal(); }
 

@@ -90,8 +90,12 @@ bool is_tanh(const ir::Arg& how) {
   return word && *word == "tanh";
 }
 
+// What others read of the product before it is stored beside.
 bool gelu(const Step& step, Finishing* made) {
-  return is_short(step.value) && is_tanh(step.call.args[1]) && activate<Activation::Gelu>(step, made);
+  if (!is_short(step.value) || !is_tanh(step.call.args[1])) return false;
+  if (!made->kept) return activate<Activation::Gelu>(step, made);
+  made->kept = nullptr;
+  return activate<Activation::GeluKept>(step, made);
 }
 
 // grad_output, self, approximate.
@@ -138,11 +142,18 @@ bool is_plain_view(const Node& call) {
 
 std::optional<Finishing> finished(const codegen::NativeOperation& operation, Finishing made) {
   int next = 0;  // the operand that the next call reads
+  made.kept = operation.kept;
+  bool passed = operation.kept == operation.node;  // what is kept: from there on, only views may come before its use
   for (const ir::Arg& arg : operation.node->args) ir::for_each_value(arg, [&](const ir::ValueRef&) { ++next; });
   const Node* before = operation.node;
   for (const Node* call : operation.epilogue) {
     const ir::ValueRef value{const_cast<Node*>(before), 0};
-    if (!is_plain_view(*call) && !apply(*call, value, *operation.node->outputs[0], next, &made)) return std::nullopt;
+    if (!is_plain_view(*call)) {
+      const bool due = passed && made.kept;
+      if (!apply(*call, value, *operation.node->outputs[0], next, &made) || (due && made.kept)) return std::nullopt;
+      if (!due && made.kept != operation.kept) return std::nullopt;
+    }
+    passed = passed || call == operation.kept;
     for (const ir::Arg& arg : call->args)
       ir::for_each_value(arg, [&](const ir::ValueRef& read) { next += read.node != before; });
     before = call;

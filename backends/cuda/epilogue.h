@@ -17,6 +17,7 @@ struct Finishing {
   int bias = -1;
   int aux = -1;  // lies as the result does
   Activation activation = Activation::None;
+  const ir::Node* kept = nullptr;  // whose result has to be stored, too, and is not yet
 };
 
 // `first`: what the operation's first call does itself. Nullopt: some call is none that can be done, in this order.

@@ -41,7 +41,7 @@ size_t MatmulSpec::hash() const {
 }
 
 std::string MatmulSpec::str() const {
-  static constexpr std::string_view kActivations[] = {"", " relu", " gelu", " gelu_backward"};
+  static constexpr std::string_view kActivations[] = {"", " relu", " gelu", " gelu_kept", " gelu_backward"};
   static constexpr std::string_view kPolicies[] = {"", " relaxed", " torchs"};
   std::string out = cat(ir::short_name(dtype), " ");
   if (batch != 1) append(&out, cat(batch, "x"));

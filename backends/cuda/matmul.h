@@ -20,6 +20,7 @@ enum class Activation : uint8_t {
   None,
   Relu,
   Gelu,          // by tanh
+  GeluKept,      // the same; what it is taken of is stored as `aux`
   GeluBackward,  // times gelu's derivative at `aux`
 };
 
@@ -45,7 +46,7 @@ struct MatmulSpec {
 
   bool operator==(const MatmulSpec&) const = default;
   size_t hash() const;
-  bool is_plain() const { return beta == 0 && !bias && activation == Activation::None; }
+  bool has_aux() const { return activation == Activation::GeluKept || activation == Activation::GeluBackward; }
   // "bf16 8x64x1024x4096 a(..) b(..) d(..) +bias gelu relaxed": for logs, and as a key of what was measured.
   std::string str() const;
 };
@@ -56,7 +57,7 @@ struct MatmulOperands {
   const void* b = nullptr;
   const void* c = nullptr;
   const void* bias = nullptr;
-  const void* aux = nullptr;
+  void* aux = nullptr;
   void* d = nullptr;
 };
 

@@ -86,7 +86,7 @@ void fold_batch(MatmulSpec* spec) {
   auto folds = [&](const MatrixLayout& it) { return it.batch == it.row * spec->m; };
   if (spec->batch == 1 || spec->b.batch != 0 || !folds(spec->a) || !folds(spec->d)) return;
   if (spec->beta != 0 && !folds(spec->c)) return;
-  if (spec->activation == Activation::GeluBackward && !folds(spec->aux)) return;
+  if (spec->has_aux() && !folds(spec->aux)) return;
   spec->m *= spec->batch;
   spec->batch = 1;
 }
@@ -95,7 +95,7 @@ void fold_batch(MatmulSpec* spec) {
 void normalize(MatmulSpec* spec) {
   fold_batch(spec);
   if (spec->beta == 0) spec->c = {};
-  if (spec->activation != Activation::GeluBackward) spec->aux = {};
+  if (!spec->has_aux()) spec->aux = {};
   if (spec->batch == 1)
     for (MatrixLayout* it : {&spec->a, &spec->b, &spec->c, &spec->d, &spec->aux}) it->batch = 0;
 }
@@ -127,7 +127,7 @@ struct Operation {
     spec.b = layout_of(operand(product.b), symbols);
     spec.d = layout_of(result, symbols);
     if (how.added >= 0) spec.c = how.like_result ? spec.d : layout_of(operand(how.added), symbols);
-    if (how.aux >= 0) spec.aux = spec.d;
+    spec.aux = spec.d;
     spec.alpha = how.alpha;
     spec.beta = how.beta;
     spec.bias = how.bias >= 0;
@@ -167,17 +167,18 @@ constexpr std::array kAlignments = {256, 16, 1};
 
 class MatmulCall final : public reference::NativeCall {
  public:
-  MatmulCall(Operation operation, const TensorType& last, bool tuned)
+  MatmulCall(Operation operation, const NativeOperation& from, Tuning tuning)
       : operation_(std::move(operation)),
         place_(torch_layer::to_torch(operation_.result.device)),
-        result_(last),
+        result_(*from.last().outputs[0]),
         bytes_(ir::bytes(operation_.result.dtype)),
         is_static_(operation_.is_static()) {
+    if (from.kept) kept_.emplace(*from.kept->outputs[0]);
     if (!is_static_) return;
     known_ = operation_.spec({});
     MatmulSpec spec = known_;
     spec.policy = policy_for(spec.dtype);
-    set_known(spec.policy, 0, tuned ? tuned_matmul(spec) : find_matmul(spec));
+    set_known(spec.policy, 0, tuning == Tuning::None ? find_matmul(spec) : tuned_matmul(spec, tuning));
   }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
@@ -196,10 +197,17 @@ class MatmulCall final : public reference::NativeCall {
     operands.b = place(operation_.product.b);
     operands.c = place(operation_.how.added);
     operands.bias = place(operation_.how.bias);
-    operands.aux = place(operation_.how.aux);
+    if (kept_) {
+      outputs[1] = place_.allocate(*kept_, symbols);
+      operands.aux = outputs[1].mutable_data_ptr();
+      bits |= reinterpret_cast<uintptr_t>(operands.aux);
+    } else {
+      operands.aux = const_cast<void*>(place(operation_.how.aux));  // read alone
+    }
     size_t alignment = 0;
     while (bits % static_cast<uintptr_t>(kAlignments[alignment]) != 0) ++alignment;
     const Policy policy = policy_for(operation_.result.dtype);
+    if (place_.device.is_cuda()) place_.enter_context();  // threads of a backward pass may have none
     if (is_static_) return known(policy, alignment).run(operands);
     find_matmul(with(operation_.spec(symbols), policy, alignment))->run(operands);
   }
@@ -232,6 +240,7 @@ class MatmulCall final : public reference::NativeCall {
   const Operation operation_;
   const Place place_;
   const reference::ResultLayout result_;
+  std::optional<reference::ResultLayout> kept_;
   const int bytes_;
   const bool is_static_;
   MatmulSpec known_;  // of constant sizes
@@ -259,21 +268,21 @@ bool is_matmul(const ir::Node& node, int8_t device_type) {
   return own_finishing(node, *product).has_value();
 }
 
-codegen::Finish finish_matmul(const codegen::Chain& chain, bool tuned) {
-  const auto operation = operation_of(codegen::describe(chain));
+codegen::Finish finish_matmul(const codegen::Chain& chain, int kept, Tuning tuning) {
+  const auto operation = operation_of(codegen::describe(chain, kept));
   if (!operation) return codegen::Finish::No;
-  if (is_plain_view(*chain.back())) return codegen::Finish::Through;
+  if (is_plain_view(*chain.back()) || operation->how.kept) return codegen::Finish::Through;
   if (!operation->is_static()) return codegen::Finish::Here;
   MatmulSpec spec = operation->spec({});
   spec.policy = policy_for(spec.dtype);
-  const bool wins = tuned ? worth_finishing(spec) : find_matmul(spec)->name() != kTorchMatmul;
+  const bool wins = tuning == Tuning::None ? find_matmul(spec)->name() != kTorchMatmul : worth_finishing(spec, tuning);
   return wins ? codegen::Finish::Here : codegen::Finish::Through;
 }
 
-std::unique_ptr<reference::NativeCall> make_matmul_call(const NativeOperation& operation, bool tuned) {
+std::unique_ptr<reference::NativeCall> make_matmul_call(const NativeOperation& operation, Tuning tuning) {
   auto made = operation_of(operation);
-  GL_CHECK(made.has_value(), "a product that no spec can be made of");
-  return std::make_unique<MatmulCall>(std::move(*made), *operation.last().outputs[0], tuned);
+  GL_CHECK(made.has_value() && !made->how.kept, "a product that no spec can be made of");
+  return std::make_unique<MatmulCall>(std::move(*made), operation, tuning);
 }
 
 }  // namespace graphlift::cuda

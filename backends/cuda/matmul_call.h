@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/codegen/fuse.h"
+#include "backends/cuda/stopwatch.h"
 #include "backends/reference/program.h"
 
 namespace graphlift::cuda {
@@ -10,10 +11,10 @@ namespace graphlift::cuda {
 // Whether a call is a product that the library takes, or may take once its sizes are known.
 bool is_matmul(const ir::Node& node, int8_t device_type);
 
-// Whether a product's calls may be one. `tuned`: measured; else as is known to win.
-codegen::Finish finish_matmul(const codegen::Chain& chain, bool tuned);
+// Whether a product's calls may be one: as measured, or else as is known to win.
+codegen::Finish finish_matmul(const codegen::Chain& chain, int kept, Tuning tuning);
 
-// `tuned`: the implementation is measured (matmul_tuning.h).
-std::unique_ptr<reference::NativeCall> make_matmul_call(const codegen::NativeOperation& operation, bool tuned);
+// Measured or not: see matmul_tuning.h.
+std::unique_ptr<reference::NativeCall> make_matmul_call(const codegen::NativeOperation& operation, Tuning tuning);
 
 }  // namespace graphlift::cuda

@@ -81,18 +81,17 @@ std::string misfit(const MatmulSpec& spec, Form* form) {
   if (!stored(spec.d, spec.m, spec.n, &form->d) || !form->d.by_rows) return "the result lies by columns";
   if (spec.beta != 0 && (!stored(spec.c, spec.m, spec.n, &form->c) || !form->c.by_rows))
     return "what is added lies otherwise than the result";
-  if (spec.activation != Activation::GeluBackward) return "";
+  if (!spec.has_aux()) return "";
   if (!stored(spec.aux, spec.m, spec.n, &form->aux) || !form->aux.by_rows || form->aux.pitch % 8 != 0 ||
       spec.aux.batch % 8 != 0)
-    return "an activation's input lies otherwise than the library reads it";
-  return spec.bias ? "a bias before an activation's gradient" : "";
+    return "an activation's input lies otherwise than the library has it";
+  return spec.bias && spec.activation == Activation::GeluBackward ? "a bias before an activation's gradient" : "";
 }
 
 uint32_t epilogue(const MatmulSpec& spec) {
   uint32_t bits = spec.bias ? lt::kBias : 0;
-  if (spec.activation == Activation::Relu) bits |= lt::kRelu;
-  if (spec.activation == Activation::Gelu) bits |= lt::kGelu;
-  if (spec.activation == Activation::GeluBackward) bits |= lt::kGeluBackward;
+  static constexpr uint32_t kActivations[] = {0, lt::kRelu, lt::kGelu, lt::kGeluKept, lt::kGeluBackward};
+  bits |= kActivations[static_cast<size_t>(spec.activation)];
   return bits ? bits : lt::kEpilogueNone;
 }
 
@@ -180,7 +179,7 @@ struct Plan {
     // Addresses are not read now: they tell how the real ones are aligned.
     auto* const aligned = reinterpret_cast<void*>(static_cast<uintptr_t>(spec.alignment));
     if (spec.bias) status |= set(operation, lt::kBiasPointer, aligned);
-    if (spec.activation == Activation::GeluBackward) {
+    if (spec.has_aux()) {
       status |= set(operation, lt::kAuxPointer, aligned);
       status |= set(operation, lt::kAuxPitch, form.aux.pitch);
       if (spec.batch > 1) status |= set(operation, lt::kAuxBatchStride, spec.aux.batch);
@@ -235,7 +234,7 @@ class LtMatmul final : public Matmul {
         place_(torch_layer::to_torch(plan_.spec.device)),
         alpha32_(static_cast<float>(plan_.spec.alpha)),
         beta32_(static_cast<float>(plan_.spec.beta)) {
-    has_addresses_ = plan_.spec.bias || plan_.spec.activation == Activation::GeluBackward;
+    has_addresses_ = plan_.spec.bias || plan_.spec.has_aux();
   }
 
   void run(const MatmulOperands& given) const override {
@@ -275,8 +274,7 @@ class LtMatmul final : public Matmul {
   void put_addresses(const MatmulOperands& operands) const {
     int status = 0;
     if (plan_.spec.bias && bias_ != operands.bias) status |= set(plan_.operation, lt::kBiasPointer, operands.bias);
-    if (plan_.spec.activation == Activation::GeluBackward && aux_ != operands.aux)
-      status |= set(plan_.operation, lt::kAuxPointer, operands.aux);
+    if (plan_.spec.has_aux() && aux_ != operands.aux) status |= set(plan_.operation, lt::kAuxPointer, operands.aux);
     TORCH_CHECK(status == 0, "CUDA error: cuBLASLt refused an address in a product of graphlift");
     bias_ = operands.bias;
     aux_ = operands.aux;

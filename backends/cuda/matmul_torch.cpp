@@ -67,6 +67,12 @@ class TorchMatmul final : public Matmul {
       case Activation::Gelu:
         at::gelu_out(*d, *d, "tanh");
         return;
+      case Activation::GeluKept: {
+        at::Tensor aux = view(operands.aux, spec_.aux, spec_.m, spec_.n);
+        aux.copy_(*d);
+        at::gelu_out(*d, aux, "tanh");
+        return;
+      }
       case Activation::GeluBackward:
         at::gelu_backward_out(*d, *d, view(operands.aux, spec_.aux, spec_.m, spec_.n), "tanh");
     }

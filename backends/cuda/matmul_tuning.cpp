@@ -31,8 +31,9 @@ struct Choice {
   double microseconds = 0;
 };
 
-std::string key_of(const MatmulSpec& spec, const Place& place) {
-  return cat("product on ", gpu_name(place), " by cuBLASLt ", cublaslt().version, ": ", spec.str());
+std::string key_of(const MatmulSpec& spec, const Place& place, Tuning tuning) {
+  return cat(tuning == Tuning::Recorded ? "recorded " : "", "product on ", gpu_name(place), " by cuBLASLt ",
+             cublaslt().version, ": ", spec.str());
 }
 
 // --- memory to measure on
@@ -64,7 +65,7 @@ struct Operands {
     given.b = hold(memory(spec, spec.b, spec.k, spec.n));
     given.d = hold(memory(spec, spec.d, spec.m, spec.n));
     if (spec.beta != 0) given.c = hold(memory(spec, spec.c, spec.m, spec.n));
-    if (spec.activation == Activation::GeluBackward) given.aux = hold(memory(spec, spec.aux, spec.m, spec.n));
+    if (spec.has_aux()) given.aux = hold(memory(spec, spec.aux, spec.m, spec.n));
     if (spec.bias) given.bias = hold(memory(spec.n, spec));
   }
 };
@@ -72,7 +73,7 @@ struct Operands {
 // --- measuring
 // ---------------------------------------------------------------------------------------------------------
 
-Choice tune(const MatmulSpec& spec, const Place& place, const std::string& key) {
+Choice tune(const MatmulSpec& spec, const Place& place, Tuning tuning, const std::string& key) {
   std::string why;
   std::vector<std::shared_ptr<const Matmul>> candidates;
   for (auto& made : make_lt_matmuls(spec, kMostHeuristics, &why)) candidates.push_back(std::move(made));
@@ -80,19 +81,19 @@ Choice tune(const MatmulSpec& spec, const Place& place, const std::string& key) 
   const Operands operands(spec);
   std::vector<std::function<void()>> ways;
   for (const auto& candidate : candidates) ways.emplace_back([&] { candidate->run(operands.given); });
-  const std::vector<double> times = measure(place, ways, kSecondsPerSpec);
+  const std::vector<Time> times = measure(place, ways, kSecondsPerSpec);
   ++measured;
   size_t best = 0;
   for (size_t i = 1; i < times.size(); ++i)
-    if (times[i] < times[best]) best = i;
-  if (times[best] > kAhead * times[0]) best = 0;
+    if (times[i].counted(tuning) < times[best].counted(tuning)) best = i;
+  if (times[best].counted(tuning) > kAhead * times[0].counted(tuning)) best = 0;
   log(Artifact::PerfHints, [&] {
     std::string text = cat("measured ", key, ": the ", best + 1, ". of");
-    for (const double time : times) append(&text, cat(" ", std::to_string(time), " us"));
-    return text + ", torch's last";
+    for (const Time& time : times) append(&text, cat(" ", std::to_string(time.device)));
+    return text + " us, torch's last";
   });
-  codegen::remember_choice(key, cat(std::to_string(times[best]), " ", candidates[best]->name()));
-  return {candidates[best], times[best]};
+  codegen::remember_choice(key, cat(std::to_string(times[best].device), " ", candidates[best]->name()));
+  return {candidates[best], times[best].device};
 }
 
 // "microseconds name".
@@ -104,18 +105,18 @@ Choice remembered(const MatmulSpec& spec, const std::string& key) {
   return {make_matmul(end + 1, spec), microseconds};
 }
 
-Choice choice(const MatmulSpec& spec) {
+Choice choice(const MatmulSpec& spec, Tuning tuning) {
   const Place place(torch_layer::to_torch(spec.device));
   const c10::DeviceGuard guard(place.device);
   // Held by the GIL.
   static auto& known = *new std::map<std::string, Choice>;
-  const std::string key = key_of(spec, place);
+  const std::string key = key_of(spec, place, tuning);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Choice made = remembered(spec, key);
   if (!made.made) {
     const bool empty = std::min({spec.batch, spec.m, spec.n, spec.k}) <= 0;
     if (empty || !may_measure(place)) return {find_matmul(spec), 0};
-    made = tune(spec, place, key);
+    made = tune(spec, place, tuning, key);
   }
   return known.emplace(key, std::move(made)).first->second;
 }
@@ -139,29 +140,29 @@ double finishing_time(const MatmulSpec& spec, const Place& place) {
   auto way = [&] {
     if (spec.activation == Activation::Relu)
       at::relu_out(to, from);
-    else if (spec.activation == Activation::Gelu)
+    else if (spec.activation == Activation::Gelu || spec.activation == Activation::GeluKept)
       at::gelu_out(to, from, "tanh");
     else
       at::add_out(to, from, beside);
   };
-  return measure(place, {way}, kSecondsPerSpec / 5)[0];
+  return measure(place, {way}, kSecondsPerSpec / 5)[0].device;
 }
 
 }  // namespace
 
-std::shared_ptr<const Matmul> tuned_matmul(const MatmulSpec& spec) { return choice(spec).made; }
+std::shared_ptr<const Matmul> tuned_matmul(const MatmulSpec& spec, Tuning tuning) { return choice(spec, tuning).made; }
 
-bool worth_finishing(const MatmulSpec& spec) {
+bool worth_finishing(const MatmulSpec& spec, Tuning tuning) {
   const Place place(torch_layer::to_torch(spec.device));
   const c10::DeviceGuard guard(place.device);
-  const Choice whole = choice(spec);
+  const Choice whole = choice(spec, tuning);
   if (whole.made->name() == kTorchMatmul) return false;
   const MatmulSpec plain = unfinished(spec);
   if (whole.microseconds == 0 || plain == spec) return true;
-  const std::string key = cat("finishing of ", key_of(spec, place));
+  const std::string key = cat("finishing of ", key_of(spec, place, tuning));
   std::string kept = codegen::remembered_choice(key);
   if (kept.empty()) {
-    const double apart = choice(plain).microseconds + finishing_time(spec, place);
+    const double apart = choice(plain, tuning).microseconds + finishing_time(spec, place);
     kept = whole.microseconds <= apart ? "with the product" : "in a kernel";
     codegen::remember_choice(key, kept);
     log(Artifact::PerfHints, [&] {

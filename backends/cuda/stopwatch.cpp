@@ -1,7 +1,10 @@
 // Owns: see stopwatch.h.
 #include "backends/cuda/stopwatch.h"
 
+#include <ATen/ATen.h>
+
 #include <array>
+#include <chrono>
 #include <limits>
 
 namespace graphlift::cuda {
@@ -26,25 +29,45 @@ class Event {
 };
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
-// Runs between two events: enough that the clock's steps of half a microsecond and the host's pace are small.
+// Runs between two events: enough that the clock's steps of half a microsecond are small.
 constexpr double kBurst = 100;  // microseconds
 constexpr int kMostPerBurst = 20, kFewestRounds = 3, kMostRounds = 50;
 
-double burst(const Place& place, const std::function<void()>& way, int times) {
+// Work that keeps the GPU busy while runs are launched, so that it never waits for the host.
+class Blocker {
+ public:
+  explicit Blocker(const Place& place) {
+    if (place.device.is_cuda()) memory_ = at::empty({kBytes}, at::TensorOptions(at::kByte).device(place.device));
+  }
+  void launch(double microseconds) {
+    if (memory_.defined())
+      for (double passed = 0; passed < microseconds; passed += kFill) memory_.zero_();
+  }
+
+ private:
+  static constexpr int64_t kBytes = int64_t{96} << 20;
+  static constexpr double kFill = 20;  // on the fastest GPUs
+  at::Tensor memory_;
+};
+
+Time burst(const Place& place, Blocker* blocker, const std::function<void()>& way, int times, double host) {
   Event start, end;
+  blocker->launch(1.5 * host * times + kBurst / 5);
   start.record(place.stream());
+  const auto begun = std::chrono::steady_clock::now();
   for (int i = 0; i < times; ++i) way();
+  const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - begun;
   end.record(place.stream());
-  return end.microseconds_since(start) / times;
+  return {end.microseconds_since(start) / times, passed.count() / times};
 }
 
-// The first run loads code; the second one tells how many make a burst. Infinity: it fails.
-double first_runs(const Place& place, const std::function<void()>& way) {
+// The first run loads code; the second ones tell how many make a burst.
+Time first_runs(const Place& place, Blocker* blocker, const std::function<void()>& way) {
   try {
     way();
-    return burst(place, way, 2);
+    return burst(place, blocker, way, 2, kBurst);
   } catch (const std::exception&) {
-    return kInfinite;
+    return {kInfinite, kInfinite};
   }
 }
 
@@ -55,20 +78,25 @@ bool may_measure(const Place& place) {
   return driver().cuStreamIsCapturing(place.stream(), &capturing) == 0 && capturing == 0;
 }
 
-std::vector<double> measure(const Place& place, const std::vector<std::function<void()>>& ways, double seconds) {
+std::vector<Time> measure(const Place& place, const std::vector<std::function<void()>>& ways, double seconds) {
   place.enter_context();
-  std::vector<double> best;
+  Blocker blocker(place);
+  std::vector<Time> best;
   std::vector<int> times;
   double round = 0;
   for (const auto& way : ways) {
-    best.push_back(first_runs(place, way));
-    times.push_back(std::clamp(static_cast<int>(kBurst / std::max(best.back(), 1.0)), 1, kMostPerBurst));
-    if (best.back() < kInfinite) round += best.back() * times.back();
+    best.push_back(first_runs(place, &blocker, way));
+    times.push_back(std::clamp(static_cast<int>(kBurst / std::max(best.back().device, 1.0)), 1, kMostPerBurst));
+    if (best.back().device < kInfinite) round += best.back().device * times.back() + kBurst;
   }
   const int rounds = std::clamp(static_cast<int>(1e6 * seconds / std::max(round, 1.0)), kFewestRounds, kMostRounds);
-  for (int i = 0; i < rounds; ++i)
-    for (size_t way = 0; way < ways.size(); ++way)
-      if (best[way] < kInfinite) best[way] = std::min(best[way], burst(place, ways[way], times[way]));
+  for (int i = 0; i < rounds; ++i) {
+    for (size_t way = 0; way < ways.size(); ++way) {
+      if (best[way].device == kInfinite) continue;
+      const Time time = burst(place, &blocker, ways[way], times[way], best[way].host);
+      best[way] = {std::min(best[way].device, time.device), std::min(best[way].host, time.host)};
+    }
+  }
   return best;
 }
 

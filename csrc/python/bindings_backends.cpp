@@ -7,7 +7,6 @@
 #include "backends/cpu/tuning.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/matmul.h"
-#include "backends/cuda/matmul_tuning.h"
 #include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
 #include "backends/reference/reference.h"
@@ -32,7 +31,7 @@ void bind_backends(py::module_& m) {
     for (const codegen::Stage& stage : codegen::all_stages()) add(stage.name, stage.sentence);
     return rows;
   });
-  m.def("tunings", [] { return cpu::tunings() + cuda::measured_matmuls(); });
+  m.def("tunings", [] { return cpu::tunings() + cuda::measurements(); });
   m.def("library_products", &cuda::library_products);
   m.def("onednn_refusal", [] { return cpu::onednn_refusal(); });
   m.def("kernel_refusal", [] { return cpu::kernel_refusal(); });

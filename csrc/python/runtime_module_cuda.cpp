@@ -16,6 +16,11 @@ namespace graphlift::torch_layer {
 void bind_cuda(py::module_& module) {
   cuda::register_cuda_backend();
   backend::register_backend(cuda::make_cuda_backend("cuda_on_cpu", 0));
+  for (size_t tiling = 1; tiling <= 8; ++tiling) {
+    const std::string number = std::to_string(tiling);
+    backend::register_backend(cuda::make_cuda_backend("cuda_on_cpu_" + number, 0, tiling));
+    backend::register_backend(cuda::make_cuda_backend("cuda_" + number, 1, tiling));
+  }
   module.def("cuda_texts", [](const std::string& graph, int device_type, int architecture) {
     return cuda::kernel_texts(*ir::parse(graph), static_cast<int8_t>(device_type), architecture);
   });

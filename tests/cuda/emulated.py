@@ -1,8 +1,8 @@
 """Runs kernels without a GPU: their text is compiled for this machine, against a driver and an NVRTC that are emulated.
 
 A program, not a module of tests: a process that has loaded the emulated driver can use no real one. `emulated.py KIND
-PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, operators, products or
-random; NAME: a part of their names. `emulated.py told NAME...` prints what the emulated cuBLASLt was told.
+PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, tiled, operators,
+products or random; NAME: a part of their names. `emulated.py told NAME...` prints what the emulated cuBLASLt was told.
 """
 
 import ctypes

@@ -114,6 +114,8 @@ double finish(const Operation& op, int type, double value, int64_t row, int64_t 
   if (op.epilogue & 2) value = value > 0 || value != value ? value : 0;
   if ((op.epilogue & 0xff) == 192)
     return value * gelu_slope(read(type, op.aux, batch * op.aux_batch + column * op.aux_pitch + row));
+  if (op.epilogue == 160 || op.epilogue == 164)
+    write(type, op.aux, batch * op.aux_batch + column * op.aux_pitch + row, value);
   return op.epilogue & 32 ? gelu(value) : value;
 }
 

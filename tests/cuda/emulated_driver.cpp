@@ -179,9 +179,8 @@ int cuEventRecord(void* event, void*) {
 }
 int cuEventSynchronize(void*) { return 0; }
 int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
-  const std::chrono::duration<float, std::milli> passed =
-      *static_cast<std::chrono::steady_clock::time_point*>(end) -
-      *static_cast<std::chrono::steady_clock::time_point*>(start);
+  const std::chrono::duration<float, std::milli> passed = *static_cast<std::chrono::steady_clock::time_point*>(end) -
+                                                          *static_cast<std::chrono::steady_clock::time_point*>(start);
   *milliseconds = passed.count();
   return 0;
 }

@@ -57,10 +57,12 @@ def test_large_products_with_all_that_stands_behind(dtype):
     exact = [t.double() for t in both(lambda *t: function(*(i.double() for i in t)))]
     count, got = products(lambda: both(graphlift.compile(function)))
     assert count >= 6
-    for wanted, eager, ours in zip(exact, both(function), got, strict=True):
+    # Within a last digit of 16 bits more: another rounding on the way.
+    factor = 2.1 if dtype.itemsize == 2 else 1.5
+    for i, (wanted, eager, ours) in enumerate(zip(exact, both(function), got, strict=True)):
         scale = wanted.abs().max()
         error, theirs = (ours.double() - wanted).abs().max() / scale, (eager.double() - wanted).abs().max() / scale
-        assert error <= 1.5 * theirs + 1e-6, f"{error} against eager's {theirs}"
+        assert error <= factor * theirs + 1e-6, f"result {i}: {error} against eager's {theirs}"
 
 
 def test_tf32_follows_torchs_setting_at_each_call():
@@ -109,7 +111,7 @@ def test_modes(mode):
             count, y = products(lambda x=x: compiled(x))
             torch.testing.assert_close(y, model(x), rtol=3e-2, atol=3e-2)
             del y
-            assert count == 2 or i >= 2
+            assert count >= 2 or i >= 2
     assert mode == "default" or graphlift.counters()["replays"] > replays
 
 

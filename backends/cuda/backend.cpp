@@ -232,8 +232,11 @@ void register_cuda_backend() {
   std::call_once(once, [] { backend::register_backend(make_cuda_backend("cuda", kCuda)); });
 }
 
-std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture) {
-  const codegen::FusedGraph parts = fused(graph, device_type, {});
+std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture,
+                                      const std::vector<std::pair<int, int>>& writes) {
+  backend::Options how;
+  how.writes = writes;
+  const codegen::FusedGraph parts = fused(graph, device_type, how);
   std::vector<std::string> texts;
   Target target;
   target.architecture = architecture;

@@ -22,7 +22,8 @@ std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int
 uint64_t measurements();
 
 // For tests: the programs of a graph's kernels for a GPU, and whether NVRTC takes them (with the GIL).
-std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture);
+std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture,
+                                      const std::vector<std::pair<int, int>>& writes = {});
 std::string compile_refusal();  // empty: there is an NVRTC
 std::vector<std::string> compile_texts(const std::vector<std::string>& texts, int architecture);  // their code
 

@@ -21,9 +21,13 @@ void bind_cuda(py::module_& module) {
     backend::register_backend(cuda::make_cuda_backend("cuda_on_cpu_" + number, 0, tiling));
     backend::register_backend(cuda::make_cuda_backend("cuda_" + number, 1, tiling));
   }
-  module.def("cuda_texts", [](const std::string& graph, int device_type, int architecture) {
-    return cuda::kernel_texts(*ir::parse(graph), static_cast<int8_t>(device_type), architecture);
-  });
+  module.def(
+      "cuda_texts",
+      [](const std::string& graph, int device_type, int architecture, const std::vector<std::pair<int, int>>& writes) {
+        return cuda::kernel_texts(*ir::parse(graph), static_cast<int8_t>(device_type), architecture, writes);
+      },
+      py::arg("graph"), py::arg("device_type"), py::arg("architecture"),
+      py::arg("writes") = std::vector<std::pair<int, int>>());
   // A graph's numbers of the CPU as kernels: its text with them, and what it gives for tensors of the CPU.
   module.def("host_kernels", [](const std::string& text, const std::vector<at::Tensor>& given) {
     const auto graph = ir::parse(text);

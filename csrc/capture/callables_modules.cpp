@@ -188,6 +188,7 @@ const Family& module_callables() {
     all.push_back({"graphlift.substitutes.end_checkpoint", 0, rule_end_checkpoint});
     all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
+    all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
     static const char* const kMath[] = {
         "acos",     "acosh",     "asin",      "asinh",   "atan",  "atan2", "atanh",   "cbrt",      "ceil",  "comb",
         "copysign", "cos",       "cosh",      "degrees", "dist",  "erf",   "erfc",    "exp",       "exp2",  "expm1",

@@ -75,10 +75,13 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 
+// What the program did that is seen outside of the region.
+size_t acts_so_far(const Capture& c) { return c.deferred_calls.size() + c.objects.changes() + c.context.set_count(); }
+
 Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
   if (c.tracer->calls()) c.tracer->calls()->refuse("torch.utils.checkpoint");
   c.tracer->begin_checkpoint();
-  c.checkpoints.push_back(c.deferred_calls.size());
+  c.checkpoints.push_back(acts_so_far(c));
   return Ref::borrow(Py_None);
 }
 
@@ -86,7 +89,7 @@ Ref rule_end_checkpoint(Capture& c, const CallArgs&) {
   c.tracer->end_checkpoint();
   const size_t before = c.checkpoints.back();
   c.checkpoints.pop_back();
-  if (c.deferred_calls.size() > before) return break_here(c, "checkpoint_acts");
+  if (acts_so_far(c) != before) return break_here(c, "checkpoint_acts");
   return Ref::borrow(Py_None);
 }
 

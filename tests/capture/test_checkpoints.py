@@ -1,5 +1,6 @@
 """torch.utils.checkpoint inside of compiled code: one region, and what backward makes again is not saved."""
 
+import contextvars
 import functools
 import math
 import re
@@ -198,3 +199,34 @@ def test_what_is_printed_in_a_checkpoint_is_printed_again_by_backward(capsys):
         return capsys.readouterr().out
 
     assert told(graphlift.compile) == told(lambda f: f) == "inside\n" * 4
+
+
+CHANGED = contextvars.ContextVar("CHANGED", default=0)
+
+
+@pytest.mark.parametrize("what", ["attribute", "list", "context"])
+def test_what_is_changed_in_a_checkpoint_is_changed_again_by_backward(what):
+    def counts(compile):
+        module, seen = Counting(), []
+        module.steps = 0
+        CHANGED.set(0)
+
+        def inside(x):
+            if what == "attribute":
+                module.steps += 1
+            elif what == "list":
+                seen.append(module.steps)
+            else:
+                CHANGED.set(CHANGED.get() + 1)
+            return x.sin()
+
+        function = compile(lambda x: checkpoint(inside, x * 2, use_reentrant=False).sum() * 3)
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=True)
+            function(x).backward()
+        return module.steps, seen, CHANGED.get(), x.grad.tolist()
+
+    graphlift.reset()
+    got, want = (contextvars.copy_context().run(counts, f) for f in (graphlift.compile, lambda f: f))
+    assert got == want and 6 in (want[0], len(want[1]), want[2])
+    assert graphlift.graph_count() >= 1

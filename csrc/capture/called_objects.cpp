@@ -1,5 +1,6 @@
 // Owns: callable objects of known C types: partials, weak references, caches, operators of torch.ops,
 // operator.itemgetter and the like. Must not: know classes or methods (c_calls.cpp).
+#include <algorithm>
 #include <string_view>
 
 #include "base/once.h"
@@ -62,10 +63,14 @@ bool says_once(PyObject* function) {
   return text && std::string_view(text).ends_with("_once");
 }
 
-// The program may have given up its last reference to an object from outside, which lives on here.
-bool may_have_died(Capture& capture, PyObject* target) {
+// The program may have given up its last reference to an object, which lives on here.
+bool may_have_died(Capture& capture, PyObject* reference, PyObject* target) {
   const Outside* known = capture.objects.find(target);
-  if (!known || known->origin == guards::kNoOrigin) return false;
+  if (!known && capture.is_outside(reference)) return capture.dropped;
+  if (!known)
+    return Py_REFCNT(target) <= std::count_if(capture.keep_alive.begin(), capture.keep_alive.end(),
+                                              [&](const Ref& kept) { return kept.get() == target; });
+  if (known->origin == guards::kNoOrigin) return false;
   const guards::Origin& origin = capture.origins().at(known->origin);
   const cpython::Frame& root = capture.frames.front();
   return capture.dropped || (origin.kind == OriginKind::Local && root.locals()[origin.index] != target);
@@ -75,7 +80,7 @@ bool may_have_died(Capture& capture, PyObject* target) {
 Ref call_weakref(Capture& capture, const CallArgs& call) {
   Outside* outside = capture.objects.find(call.callable);
   PyObject* target = cpython::weakref_target(call.callable);
-  if (target && may_have_died(capture, target))
+  if (target && may_have_died(capture, call.callable, target))
     return break_here(capture, "unknown_callable", "a weak reference behind changes of what held its object");
   if (!outside || call.nargs > 0 || call.kwnames)
     return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));

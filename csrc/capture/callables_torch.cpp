@@ -274,6 +274,7 @@ const Family& torch_callables() {
       {"torch._C.TensorBase.numpy", 0, rule_numpy},
       {"torch._C.TensorBase.data_ptr", 0, rule_break},
       {"torch._C.TensorBase.requires_grad_", 0, rule_requires_grad},
+      {"torch._C.TensorBase.retain_grad", 0, rule_break},
       {"torch._C.TensorBase.set_", 0, rule_break},
       {"torch._C.TensorBase.resize_", 0, rule_break},
       {"torch._C.TensorBase.apply_", 0, rule_break},

@@ -4,6 +4,7 @@
 #include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/deferred.h"
 #include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
@@ -74,9 +75,6 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 }
 
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
-
-// What the program did that is seen outside of the region.
-size_t acts_so_far(const Capture& c) { return c.deferred_calls.size() + c.objects.changes() + c.context.set_count(); }
 
 Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
   if (c.tracer->calls()) c.tracer->calls()->refuse("torch.utils.checkpoint");

@@ -124,6 +124,16 @@ Ref cached_answer(Capture& capture, const CallArgs& call) {
   return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
 }
 
+// The function itself gives the value, with everything it reads guarded: the cache would only save work. Where it does
+// more than that, the cache has to be there.
+Ref call_past_cache(Capture& capture, PyObject* function, const CallArgs& call) {
+  const size_t before = acts_so_far(capture);
+  Ref result = graphlift::capture::call(capture, function, call.args, call.nargs, call.kwnames);
+  if (!capture.pending && acts_so_far(capture) != before)
+    return break_here(capture, "unknown_callable", describe(call.callable) + " and what its function does besides");
+  return result;
+}
+
 // A cache that was made here is what it is in eager, where it only gets values to tell apart.
 Ref call_fresh_cache(Capture& capture, const CallArgs& call) {
   const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
@@ -171,8 +181,7 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
       *result = defer_call(capture, call);
       return true;
     }
-    // The function itself gives the value, with everything it reads guarded: the cache would only save work.
-    *result = wrapped ? graphlift::capture::call(capture, wrapped.get(), call.args, call.nargs, call.kwnames) : Ref();
+    *result = wrapped ? call_past_cache(capture, wrapped.get(), call) : Ref();
     return true;
   }
   for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})

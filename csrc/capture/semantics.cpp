@@ -372,6 +372,7 @@ int CaptureSemantics::dict_merge(PyObject* dict, PyObject* mapping, PyObject* ca
 Ref CaptureSemantics::format(PyObject* value, int conversion, PyObject* spec) {
   if (torch_layer::is_stand_in(value)) return break_here(capture_, "tensor_text", "an f-string");
   Ref seen = for_plain_c_code(capture_, value);
+  seen = seen ? without_symbols(capture_, seen.get()) : Ref();
   if (!seen || !look_at(capture_, seen.get(), Look::Reads)) return Ref();
   Ref text = Semantics::format(seen.get(), conversion, spec);
   PyObject* const from[] = {seen.get()};

@@ -116,6 +116,7 @@ class AmbientCheck final : public guards::LeafCheck {
     if (context.deterministicAlgorithms() != expected_.deterministic ||
         context.deterministicAlgorithmsWarnOnly() != expected_.deterministic_warn)
       return false;
+    if (attention_kernels() != expected_.attention) return false;
     const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state();
     if (hooks.stack.empty() == expected_.saved_hooks) return false;
     if (hooks.disabled_error_message.has_value() != expected_.no_saved_hooks) return false;

@@ -121,8 +121,8 @@ Ref rule_where_sizes_vary(Capture& c, const CallArgs& call) {
   return call_tensor_function(c, call);
 }
 
-// Methods of immutable types that answer differently each time.
-Ref rule_clock(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
+// Methods of immutable types that answer differently each time, operators that call functions of the program.
+Ref rule_never(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
@@ -201,7 +201,7 @@ const Family& module_callables() {
     for (const char* method : {"debug", "info", "warning", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, log_call});
     for (const char* clock : {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"})
-      all.push_back({clock, 0, rule_clock});
+      all.push_back({clock, 0, rule_never});
     all.push_back({"warnings.warn", 0, warn_call});
     all.push_back({"importlib.import_module", 0, rule_import_module});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
@@ -211,6 +211,9 @@ const Family& module_callables() {
     all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
+    all.push_back({"torch.cond", 0, rule_substitute});
+    for (const char* name : {"while_loop.while_loop", "scan.scan", "associative_scan.associative_scan", "map.map"})
+      all.push_back({names().emplace_back(std::string("torch._higher_order_ops.") + name).c_str(), 0, rule_never});
     for (const char* name :
          {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
           "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d",

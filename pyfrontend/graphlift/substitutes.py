@@ -84,6 +84,11 @@ def one_hot(tensor, num_classes=-1):
     return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
+def cond(pred, true_fn, false_fn, operands=()):
+    """torch.cond: which function is called is found out at the break that a branch on data is."""
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
 def _upsampling(name):
     """One of torch._C._nn's functions for torch.nn.functional.interpolate, on sizes that vary."""
     operator = getattr(torch.ops.aten, name).default
@@ -117,6 +122,7 @@ _UPSAMPLING = (
 # By module and qualified name of the original.
 TABLE = {
     "torch._C._nn.one_hot": one_hot,
+    "torch.cond": cond,
     **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,
     "torch.utils.checkpoint._checkpoint_without_reentrant_generator": checkpoint_without_reentrant,

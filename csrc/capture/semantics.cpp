@@ -105,11 +105,12 @@ bool CaptureSemantics::admit_local(cpython::Frame& frame, int slot) {
 }
 
 eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
-  if (capture_.pending) return eval::Step::Stop;
+  if (unwinding()) return eval::Step::Stop;
   ++capture_.instructions;
   note_standing(capture_, frame, unit);
   if (capture_.instructions == depth_stop_) {
     at_depth_();
+    left_ = true;
     return eval::Step::Stop;
   }
   if (capture_.instructions > capture_.limits.instructions ||

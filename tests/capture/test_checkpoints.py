@@ -7,6 +7,7 @@ import re
 
 import pytest
 import torch
+from judging import check
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -230,3 +231,37 @@ def test_what_is_changed_in_a_checkpoint_is_changed_again_by_backward(what):
     got, want = (contextvars.copy_context().run(counts, f) for f in (graphlift.compile, lambda f: f))
     assert got == want and 6 in (want[0], len(want[1]), want[2])
     assert graphlift.graph_count() >= 1
+
+
+def test_containers_that_are_only_read_in_a_checkpoint():
+    layers = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Sequential(nn.Tanh(), nn.Linear(3, 3))})
+    scales = {"a": 2.0, "b": 3.0}
+
+    def inside(x):
+        for name, layer in layers.items():
+            x = layer(x) * scales.get(name, 1.0)
+        return x + len(list(scales.values()))
+
+    def program(x):
+        return checkpoint(inside, x * 2, use_reentrant=False) + 1
+
+    check(program, lambda: (torch.linspace(-1, 1, 3).requires_grad_(),), graphs=1, breaks=0)
+
+
+def test_what_ends_at_depth_runs_no_finally_of_generators(capsys):
+    """The outer checkpoint is open where the inner one acts: its generator is emptied, not closed."""
+    acts = []
+
+    def inner(x):
+        acts.append(1)
+        return x * 2
+
+    def program(x):
+        outer = checkpoint(lambda y: checkpoint(inner, y * 2, use_reentrant=False) + 1, x * 2, use_reentrant=False)
+        return outer.sum()
+
+    compiled = graphlift.compile(program)
+    for f in (program, compiled, compiled):
+        f(torch.ones(3, requires_grad=True)).backward()
+    assert len(acts) % 3 == 0 and graphlift.graph_count() >= 1
+    assert capsys.readouterr().err == ""

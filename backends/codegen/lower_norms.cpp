@@ -253,6 +253,85 @@ Flags within_groups(const ir::Dims& grouped) {
   return dims;
 }
 
+// --- channels last: sums per image and channel first, along which memory is read in its order
+// --------------------------
+
+bool has_channels_last(const ir::TensorType& type) {
+  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
+}
+
+// Sizes of the groups with one pixel.
+ir::Dims without_pixels(ir::Dims grouped) {
+  std::fill(grouped.begin() + 3, grouped.end(), ir::Sym(1));
+  return grouped;
+}
+
+Flags pixels(const Expr& x) {
+  Flags dims(x.sizes().size(), true);
+  dims[0] = dims[1] = false;
+  return dims;
+}
+
+Flags channels_of_groups(const ir::Dims& grouped) {
+  Flags dims(grouped.size(), false);
+  dims[2] = true;
+  return dims;
+}
+
+// A value per image and group, or that and channel, as one per image and channel, in memory: lanes run along channels,
+// over the borders of groups.
+Expr per_image_and_channel(const Expr& x, const ir::Dims& grouped, const Expr& like) {
+  const Value spread = x.graph()->expand(x.value(), without_pixels(grouped));
+  ir::Dims sizes = like.sizes();
+  std::fill(sizes.begin() + 2, sizes.end(), ir::Sym(1));
+  return reshaped({x.graph(), x.graph()->map(Prim::Copy, {spread})}, std::move(sizes));
+}
+
+bool group_norm_channels_last(LowerCall& call, const ir::Dims& grouped) {
+  const DType dtype = DType::float32;
+  const Expr x = call.operand(0, dtype);
+  const Flags image = pixels(x), channels = channels_of_groups(grouped);
+  const Expr area = x.number(count(x, image)), width = x.number(grouped[2]);
+  const Expr mean_of_channel = sum(x, image) / area, off = x - mean_of_channel;
+  const Expr means = reshaped(mean_of_channel, without_pixels(grouped)),
+             squares = reshaped(sum(off * off, image), without_pixels(grouped));
+  const Expr mean = sum(means, channels) / width, apart = means - mean;
+  const Expr variance = (sum(squares, channels) + sum(apart * apart, channels) * area) / (area * width);
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + call.real(7));
+  const Expr scale = call.none(1) ? rstd : rstd * per_channel(call.operand(1, dtype), grouped);
+  Expr y = (x - per_image_and_channel(mean, grouped, x)) * per_image_and_channel(scale, grouped, x);
+  if (!call.none(2)) y = y + along(call.operand(2, dtype), 1, x.rank());
+  call.give(y);
+  call.give(reshaped(mean, call.out(1).sizes));
+  return call.give(reshaped(rstd, call.out(2).sizes));
+}
+
+bool group_norm_backward_channels_last(LowerCall& call, const ir::Dims& grouped) {
+  const DType dtype = DType::float32;
+  const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
+  const Flags image = pixels(x), channels = channels_of_groups(grouped);
+  const Expr n = x.number(count(x, image) * grouped[2]);
+  const Expr rstd = per_group(call.operand(3, dtype), grouped);
+  const Expr off = x - per_image_and_channel(per_group(call.operand(2, dtype), grouped), grouped, x);
+  const Expr totals = reshaped(sum(grad, image), without_pixels(grouped)),
+             dots = reshaped(sum(grad * off, image), without_pixels(grouped));
+  const Expr weight = call.none(4) ? x.number(1.0) : per_channel(call.operand(4, dtype), grouped);
+  if (call.wants(0)) {
+    const Expr a = sum(totals * weight, channels) / n, b = sum(dots * weight, channels) / n;
+    auto spread = [&](const Expr& value) { return per_image_and_channel(value, grouped, x); };
+    call.give(grad * spread(rstd * weight) - off * spread(rstd * rstd * rstd * b) - spread(rstd * a));
+  } else {
+    call.give_nothing();
+  }
+  Flags images(grouped.size(), false);
+  images[0] = true;
+  call.wants(1) ? call.give(reshaped(sum(dots * rstd, images), call.out(1).sizes)) : call.give_nothing();
+  return call.wants(2) ? call.give(reshaped(sum(totals, images), call.out(2).sizes)) : call.give_nothing();
+}
+
+// --- groups in any layout
+// ----------------------------------------------------------------------------------------------
+
 // input, weight, bias, N, C, HxW, groups, eps. Results: output, mean, rstd.
 bool group_norm(LowerCall& call) {
   const DType dtype = DType::float32;
@@ -262,6 +341,7 @@ bool group_norm(LowerCall& call) {
   const Flags dims = within_groups(*grouped);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0)) return false;
+  if (has_channels_last(call.type(0))) return group_norm_channels_last(call, *grouped);
   const Expr n = x.number(elements);
   const Expr mean = sum(x, dims) / n, off = x - mean;
   const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / n + call.real(7));
@@ -284,6 +364,7 @@ bool group_norm_backward(LowerCall& call) {
   const Flags dims = within_groups(*grouped);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0)) return false;
+  if (has_channels_last(call.type(1))) return group_norm_backward_channels_last(call, *grouped);
   const Expr n = x.number(elements), rstd = per_group(call.operand(3, dtype), *grouped);
   const Expr xhat = (x - per_group(call.operand(2, dtype), *grouped)) * rstd;
   const Expr scaled = call.none(4) ? grad : grad * per_channel(call.operand(4, dtype), *grouped);

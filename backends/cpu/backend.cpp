@@ -101,7 +101,9 @@ class Cpu final : public backend::Backend {
       }
       return nullptr;
     };
-    return std::make_unique<reference::Program>(*fused.graph, constants, native, graph);
+    auto program = std::make_unique<reference::Program>(*fused.graph, constants, native, graph);
+    rest_compiler();
+    return program;
   }
 
   bool chooses_layouts() const override { return true; }

@@ -63,6 +63,7 @@ FILLS = [
 NUMBERS = [
     (torch.float16, (-65504, 65505, -1e9, -1000000, float("-inf"), float("nan"))),
     (torch.bfloat16, (3e38, 3.4e38, float("inf"))),
+    (torch.float32, (3.4e38, 3.5e38, -1e39, float("-inf"))),
     (torch.uint8, (255, 256, -1, -255, -256, 255.5, -0.5)),
     (torch.int8, (-128, -129, 127, 128, 127.5)),
     (torch.int32, (2**31 - 1, 2**31, -(2**31))),

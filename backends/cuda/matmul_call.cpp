@@ -152,7 +152,9 @@ Policy policy_for(ir::DType dtype) {
   const at::Context& context = at::globalContext();
   switch (dtype) {
     case ir::DType::float32:
-      return at::globalContext().allowTF32CuBLAS() ? Policy::Relaxed : Policy::Exact;
+      return context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) == at::Float32Precision::TF32
+                 ? Policy::Relaxed
+                 : Policy::Exact;
     case ir::DType::bfloat16:
       return context.allowBF16ReductionCuBLAS() == kFree ? Policy::Relaxed : Policy::Exact;
     case ir::DType::float16:

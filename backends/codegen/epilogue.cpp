@@ -83,7 +83,7 @@ class Finder {
   bool reads_before_others(const Chain& chain, int kept) const {
     const auto& readers = readers_of(chain[static_cast<size_t>(kept)]);
     return std::none_of(readers.begin() + 1, readers.end(), [&](const ir::Node* reader) {
-      return reader && places_.at(reader) < places_.at(chain.back());
+      return reader && places_.at(reader) <= places_.at(chain.back());
     });
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 
 #include "backends/codegen/fuse.h"
 #include "backends/codegen/horizontal.h"
@@ -54,6 +55,17 @@ Tuning tuning(const backend::Options& how) {
   return records(how) ? Tuning::Recorded : Tuning::Launched;
 }
 
+// Calls whose results are outputs, and read by no other call.
+std::unordered_set<const ir::Node*> leaving(const ir::Graph& graph) {
+  std::unordered_set<const ir::Node*> found;
+  for (const ir::Arg& output : graph.outputs())
+    ir::for_each_value(output, [&](const ir::ValueRef& value) { found.insert(value.node); });
+  for (const ir::Node& node : graph.nodes())
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { found.erase(value.node); });
+  return found;
+}
+
 // Products are the library's where there is one, and where their order of additions need not be fixed.
 void take_products(const ir::Graph& graph, int8_t device_type, const backend::Options& how,
                    codegen::FuseOptions* options) {
@@ -65,8 +77,8 @@ void take_products(const ir::Graph& graph, int8_t device_type, const backend::Op
   if (!refusal.empty()) return log(Artifact::PerfHints, "products are left to torch: " + refusal);
   options->takes = [device_type](const ir::Node& node) { return is_matmul(node, device_type); };
   if (how.emulate_precision_casts) return;
-  options->finishes = [measured = tuning(how)](const codegen::Chain& chain, int kept) {
-    return finish_matmul(chain, kept, measured);
+  options->finishes = [measured = tuning(how), leaving = leaving(graph)](const codegen::Chain& chain, int kept) {
+    return finish_matmul(chain, kept, leaving.count(chain.back()) > 0, measured);
   };
 }
 

@@ -107,25 +107,39 @@ bool gelu_backward(const Step& step, Finishing* made) {
   return activate<Activation::GeluBackward>(step, made);
 }
 
+// Where nothing else was done, a product of 16 bits need not be rounded to them first.
+bool widen(const Step& step, Finishing* made) {
+  const TensorType& to = *step.call.outputs[0];
+  if (to.dtype != ir::DType::float32 || !is_short(step.value) || is_activated(*made) || made->bias >= 0 ||
+      made->added >= 0)
+    return false;
+  return made->widens = true;
+}
+
 struct Row {
   std::string_view name;
   Rule rule;
-  bool commutes;  // the value may be the second argument, too
+  bool commutes = false;  // the value may be the second argument, too
+  bool converts = false;  // the result is of another dtype
 };
 
 constexpr Row kRows[] = {
-    {"aten::relu.default", activate<Activation::Relu>, false},
-    {"aten::gelu.default", gelu, false},
-    {"aten::gelu_backward.default", gelu_backward, false},
+    {"aten::relu.default", activate<Activation::Relu>},
+    {"aten::gelu.default", gelu},
+    {"aten::gelu_backward.default", gelu_backward},
     {"aten::add.Tensor", sum<1>, true},
-    {"aten::sub.Tensor", sum<-1>, false},
-    {"aten::mul.Tensor", scale, false},
+    {"aten::sub.Tensor", sum<-1>},
+    {"aten::mul.Tensor", scale},
+    {"aten::_to_copy.default", widen, false, true},
 };
 
 bool apply(const Node& call, const ir::ValueRef& value, const TensorType& first, int other, Finishing* made) {
   const auto row =
       std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& it) { return it.name == call.op.str(); });
-  if (row == std::end(kRows) || !call.outputs[0] || !lies_as(*call.outputs[0], ir::type_of(value))) return false;
+  if (row == std::end(kRows) || !call.outputs[0]) return false;
+  TensorType from = ir::type_of(value);
+  if (row->converts) from.dtype = call.outputs[0]->dtype;
+  if (!lies_as(*call.outputs[0], from) || !(call.outputs[0]->device == from.device)) return false;
   const bool second = !(call.args[0].value() && *call.args[0].value() == value);
   if (second && !row->commutes) return false;
   const ir::ValueRef* beside = call.args.size() > 1 ? call.args[second ? 0 : 1].value() : nullptr;

@@ -17,6 +17,7 @@ struct Finishing {
   int bias = -1;
   int aux = -1;  // lies as the result does
   Activation activation = Activation::None;
+  bool widens = false;             // 16 bits to float32
   const ir::Node* kept = nullptr;  // whose result has to be stored, too, and is not yet
 };
 

@@ -120,7 +120,12 @@ std::map<size_t, Tiling> KernelTuner::run(const std::function<void()>& step) {
     if (found == known.end()) {
       std::optional<Tiling> tiling = tiling_from(codegen::remembered_choice(key));
       if (!tiling) {
-        tiling = measured(it, place);
+        try {
+          tiling = measured(it, place);
+        } catch (const c10::OutOfMemoryError&) {
+          log(Artifact::PerfHints, "a kernel is not measured, there is no memory for it");
+          continue;
+        }
         codegen::remember_choice(key, tiling->str());
       }
       found = known.emplace(key, *tiling).first;

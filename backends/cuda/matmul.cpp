@@ -29,30 +29,31 @@ Cache::Found choose(const MatmulSpec& spec) {
 }  // namespace
 
 size_t MatmulSpec::hash() const {
-  codegen::SpecHash out;
+  codegen::SpecHash hash;
   for (const int64_t it :
-       {static_cast<int64_t>(dtype), static_cast<int64_t>(device.index), batch, m, n, k, std::bit_cast<int64_t>(alpha),
-        std::bit_cast<int64_t>(beta), static_cast<int64_t>(bias), static_cast<int64_t>(activation),
-        static_cast<int64_t>(policy), static_cast<int64_t>(alignment)})
-    out.add(it);
+       {static_cast<int64_t>(dtype), static_cast<int64_t>(out), static_cast<int64_t>(device.index), batch, m, n, k,
+        std::bit_cast<int64_t>(alpha), std::bit_cast<int64_t>(beta), static_cast<int64_t>(bias),
+        static_cast<int64_t>(activation), static_cast<int64_t>(policy), static_cast<int64_t>(alignment)})
+    hash.add(it);
   for (const MatrixLayout* it : {&a, &b, &c, &d, &aux})
-    for (const int64_t stride : {it->batch, it->row, it->column}) out.add(stride);
-  return out.result();
+    for (const int64_t stride : {it->batch, it->row, it->column}) hash.add(stride);
+  return hash.result();
 }
 
 std::string MatmulSpec::str() const {
   static constexpr std::string_view kActivations[] = {"", " relu", " gelu", " gelu_kept", " gelu_backward"};
   static constexpr std::string_view kPolicies[] = {"", " relaxed", " torchs"};
-  std::string out = cat(ir::short_name(dtype), " ");
-  if (batch != 1) append(&out, cat(batch, "x"));
-  append(&out, cat(m, "x", n, "x", k, " a", words(a), " b", words(b), " d", words(d)));
-  if (alpha != 1) append(&out, cat(" *", std::to_string(alpha)));
-  if (beta != 0) append(&out, cat(" +", std::to_string(beta), "c", words(c)));
-  if (bias) append(&out, " +bias");
-  append(&out, kActivations[static_cast<size_t>(activation)]);
-  append(&out, kPolicies[static_cast<size_t>(policy)]);
-  if (alignment != 256) append(&out, cat(" aligned ", alignment));
-  return out;
+  std::string text = cat(ir::short_name(dtype), " ");
+  if (out != dtype) append(&text, cat("-> ", ir::short_name(out), " "));
+  if (batch != 1) append(&text, cat(batch, "x"));
+  append(&text, cat(m, "x", n, "x", k, " a", words(a), " b", words(b), " d", words(d)));
+  if (alpha != 1) append(&text, cat(" *", std::to_string(alpha)));
+  if (beta != 0) append(&text, cat(" +", std::to_string(beta), "c", words(c)));
+  if (bias) append(&text, " +bias");
+  append(&text, kActivations[static_cast<size_t>(activation)]);
+  append(&text, kPolicies[static_cast<size_t>(policy)]);
+  if (alignment != 256) append(&text, cat(" aligned ", alignment));
+  return text;
 }
 
 std::shared_ptr<const Matmul> find_matmul(const MatmulSpec& spec) {

@@ -34,7 +34,8 @@ enum class Policy : uint8_t {
 // D[batch, m, n] = activation(alpha * A[batch, m, k] @ B[batch, k, n] + beta * C + bias[n]), accumulated in float32 for
 // dtypes below that. C is not read when beta is 0.
 struct MatmulSpec {
-  ir::DType dtype = ir::DType::float32;  // of all operands
+  ir::DType dtype = ir::DType::float32;  // of A, B, bias and aux
+  ir::DType out = ir::DType::float32;    // of C and D
   ir::Device device;
   int64_t batch = 1, m = 0, n = 0, k = 0;
   MatrixLayout a, b, c, d, aux;

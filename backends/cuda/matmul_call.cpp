@@ -118,6 +118,7 @@ struct Operation {
     const size_t rank = result.sizes.size();
     MatmulSpec spec;
     spec.dtype = result.dtype;
+    spec.out = how.widens ? ir::DType::float32 : result.dtype;
     spec.device = result.device;
     if (rank == 3) spec.batch = result.sizes[0].eval(symbols);
     spec.m = result.sizes[rank - 2].eval(symbols);
@@ -151,7 +152,9 @@ Policy policy_for(ir::DType dtype) {
   const at::Context& context = at::globalContext();
   switch (dtype) {
     case ir::DType::float32:
-      return at::globalContext().allowTF32CuBLAS() ? Policy::Relaxed : Policy::Exact;
+      return context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL) == at::Float32Precision::TF32
+                 ? Policy::Relaxed
+                 : Policy::Exact;
     case ir::DType::bfloat16:
       return context.allowBF16ReductionCuBLAS() == kFree ? Policy::Relaxed : Policy::Exact;
     case ir::DType::float16:
@@ -215,7 +218,8 @@ class MatmulCall final : public reference::NativeCall {
  private:
   const void* place_of(const at::Tensor* const* inputs, int which, std::span<const int64_t> symbols) const {
     const auto* data = static_cast<const char*>(inputs[which]->const_data_ptr());
-    return data + operation_.operand(which).offset.eval(symbols) * bytes_;
+    const TensorType& type = operation_.operand(which);
+    return data + type.offset.eval(symbols) * ir::bytes(type.dtype);
   }
 
   MatmulSpec with(MatmulSpec spec, Policy policy, size_t alignment) const {
@@ -268,10 +272,12 @@ bool is_matmul(const ir::Node& node, int8_t device_type) {
   return own_finishing(node, *product).has_value();
 }
 
-codegen::Finish finish_matmul(const codegen::Chain& chain, int kept, Tuning tuning) {
+codegen::Finish finish_matmul(const codegen::Chain& chain, int kept, bool leaves, Tuning tuning) {
   const auto operation = operation_of(codegen::describe(chain, kept));
   if (!operation) return codegen::Finish::No;
   if (is_plain_view(*chain.back()) || operation->how.kept) return codegen::Finish::Through;
+  // A kernel that reads it would widen it on the way, and read half as much.
+  if (operation->how.widens && !leaves) return codegen::Finish::Through;
   if (!operation->is_static()) return codegen::Finish::Here;
   MatmulSpec spec = operation->spec({});
   spec.policy = policy_for(spec.dtype);

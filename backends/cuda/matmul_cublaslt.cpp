@@ -72,7 +72,8 @@ struct Form {
 // What the library can't be told of a spec; empty: nothing.
 std::string misfit(const MatmulSpec& spec, Form* form) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (!find_row(spec.dtype)) return "cuBLASLt has no product of this dtype";
+  const bool widens = spec.out == ir::DType::float32 && ir::bytes(spec.dtype) == 2 && !spec.bias && !spec.has_aux();
+  if (!find_row(spec.dtype) || (spec.out != spec.dtype && !widens)) return "cuBLASLt has no product of this dtype";
   if (spec.policy == Policy::Torchs) return "sums in 16 bits were asked for";
   if (std::min({spec.batch, spec.m, spec.n, spec.k}) <= 0) return "a size is 0";
   if (std::max({spec.batch, spec.m, spec.n, spec.k}) > kMost) return "a size has more than 31 bits";
@@ -159,11 +160,11 @@ struct Plan {
     const c10::Device device = torch_layer::to_torch(spec.device);
     if (device.is_cuda()) at::globalContext().lazyInitDevice(device.type());
     handle = handle_of(device, why);
-    return handle && make_operation(why) && make_layout(form.b, spec.k, spec.n, spec.b.batch, &a, why) &&
-           make_layout(form.a, spec.m, spec.k, spec.a.batch, &b, why) &&
-           make_layout(form.d, spec.m, spec.n, spec.d.batch, &d, why) &&
-           (spec.beta != 0 ? make_layout(form.c, spec.m, spec.n, spec.c.batch, &c, why)
-                           : make_layout(form.d, spec.m, spec.n, spec.d.batch, &c, why));
+    return handle && make_operation(why) && make_layout(form.b, spec.dtype, spec.k, spec.n, spec.b.batch, &a, why) &&
+           make_layout(form.a, spec.dtype, spec.m, spec.k, spec.a.batch, &b, why) &&
+           make_layout(form.d, spec.out, spec.m, spec.n, spec.d.batch, &d, why) &&
+           (spec.beta != 0 ? make_layout(form.c, spec.out, spec.m, spec.n, spec.c.batch, &c, why)
+                           : make_layout(form.d, spec.out, spec.m, spec.n, spec.d.batch, &c, why));
   }
 
   bool make_operation(std::string* why) {
@@ -187,10 +188,11 @@ struct Plan {
     return !failed(status, "an epilogue", why);
   }
 
-  bool make_layout(const Stored& stored, int64_t rows, int64_t columns, int64_t batch, Layout* to, std::string* why) {
+  bool make_layout(const Stored& stored, ir::DType dtype, int64_t rows, int64_t columns, int64_t batch, Layout* to,
+                   std::string* why) {
     if (!stored.by_rows) std::swap(rows, columns);
     void* made = nullptr;
-    if (failed(cublaslt().cublasLtMatrixLayoutCreate(&made, find_row(spec.dtype)->type, static_cast<uint64_t>(columns),
+    if (failed(cublaslt().cublasLtMatrixLayoutCreate(&made, find_row(dtype)->type, static_cast<uint64_t>(columns),
                                                      static_cast<uint64_t>(rows), stored.pitch),
                "a layout", why))
       return false;

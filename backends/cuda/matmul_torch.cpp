@@ -12,9 +12,30 @@ class TorchMatmul final : public Matmul {
  public:
   explicit TorchMatmul(const MatmulSpec& spec)
       : spec_(spec),
-        options_(at::TensorOptions(torch_layer::to_torch(spec.dtype)).device(torch_layer::to_torch(spec.device))) {}
+        options_(at::TensorOptions(torch_layer::to_torch(spec.dtype)).device(torch_layer::to_torch(spec.device))),
+        out_options_(options_.dtype(torch_layer::to_torch(spec.out))) {}
 
+  // A product of 16 bits is widened when it is done.
   void run(const MatmulOperands& operands) const override {
+    if (spec_.out == spec_.dtype) return multiply(operands);
+    MatmulSpec narrow = spec_;
+    narrow.out = spec_.dtype;
+    narrow.beta = 0;
+    narrow.activation = Activation::None;
+    at::Tensor d = view(operands.d, spec_.d, spec_.m, spec_.n, out_options_);
+    const at::Tensor product = at::empty_strided(d.sizes(), d.strides(), options_);
+    MatmulOperands inner = operands;
+    inner.d = product.data_ptr();
+    TorchMatmul(narrow).multiply(inner);
+    d.copy_(product);
+    if (spec_.beta != 0) d.add_(view(operands.c, spec_.c, spec_.m, spec_.n, out_options_), spec_.beta);
+    activate(operands, &d);
+  }
+
+  std::string name() const override { return kTorchMatmul; }
+
+ private:
+  void multiply(const MatmulOperands& operands) const {
     const at::Tensor a = view(operands.a, spec_.a, spec_.m, spec_.k), b = view(operands.b, spec_.b, spec_.k, spec_.n);
     at::Tensor d = view(operands.d, spec_.d, spec_.m, spec_.n);
     if (d.numel() == 0) return;
@@ -32,21 +53,23 @@ class TorchMatmul final : public Matmul {
     activate(operands, &d);
   }
 
-  std::string name() const override { return kTorchMatmul; }
-
- private:
   at::Tensor view(const void* data, const MatrixLayout& layout, int64_t rows, int64_t columns) const {
+    return view(data, layout, rows, columns, options_);
+  }
+
+  at::Tensor view(const void* data, const MatrixLayout& layout, int64_t rows, int64_t columns,
+                  const at::TensorOptions& options) const {
     auto* memory = const_cast<void*>(data);
     if (spec_.batch == 1)
       return at::for_blob(memory, {rows, columns})
           .strides({layout.row, layout.column})
-          .options(options_)
-          .target_device(options_.device())
+          .options(options)
+          .target_device(options.device())
           .make_tensor();
     return at::for_blob(memory, {spec_.batch, rows, columns})
         .strides({layout.batch, layout.row, layout.column})
-        .options(options_)
-        .target_device(options_.device())
+        .options(options)
+        .target_device(options.device())
         .make_tensor();
   }
 
@@ -79,7 +102,7 @@ class TorchMatmul final : public Matmul {
   }
 
   const MatmulSpec spec_;
-  const at::TensorOptions options_;
+  const at::TensorOptions options_, out_options_;
 };
 
 }  // namespace

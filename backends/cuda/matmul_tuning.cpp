@@ -5,9 +5,10 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
-#include <map>
+#include <unordered_map>
 
 #include "backends/codegen/tuning.h"
 #include "backends/cuda/cublaslt.h"
@@ -31,6 +32,11 @@ struct Choice {
   double microseconds = 0;
 };
 
+struct Hash {
+  size_t operator()(const MatmulSpec& spec) const { return spec.hash(); }
+};
+
+// What times depend on; alpha's last digits are not.
 std::string key_of(const MatmulSpec& spec, const Place& place, Tuning tuning) {
   return cat(tuning == Tuning::Recorded ? "recorded " : "", "product on ", gpu_name(place), " by cuBLASLt ",
              cublaslt().version, ": ", spec.str());
@@ -40,16 +46,16 @@ std::string key_of(const MatmulSpec& spec, const Place& place, Tuning tuning) {
 // ---------------------------------------------------------------------------------------------
 
 // Different numbers, since a GPU is faster with equal ones.
-at::Tensor memory(int64_t elements, const MatmulSpec& spec) {
-  const auto options = at::TensorOptions(torch_layer::to_torch(spec.dtype)).device(torch_layer::to_torch(spec.device));
+at::Tensor memory(int64_t elements, const MatmulSpec& spec, ir::DType dtype) {
+  const auto options = at::TensorOptions(torch_layer::to_torch(dtype)).device(torch_layer::to_torch(spec.device));
   const int64_t period = std::min<int64_t>(elements, 1 << 16);
   const at::Tensor some = at::linspace(-1, 1, period, options);
   return some.repeat({(elements + period - 1) / period});
 }
 
-at::Tensor memory(const MatmulSpec& spec, const MatrixLayout& layout, int64_t rows, int64_t columns) {
+at::Tensor memory(const MatmulSpec& spec, const MatrixLayout& layout, int64_t rows, int64_t columns, ir::DType dtype) {
   const int64_t last = (spec.batch - 1) * layout.batch + (rows - 1) * layout.row + (columns - 1) * layout.column;
-  return memory(last + 1, spec);
+  return memory(last + 1, spec, dtype);
 }
 
 struct Operands {
@@ -61,12 +67,12 @@ struct Operands {
       held.push_back(std::move(tensor));
       return held.back().data_ptr();
     };
-    given.a = hold(memory(spec, spec.a, spec.m, spec.k));
-    given.b = hold(memory(spec, spec.b, spec.k, spec.n));
-    given.d = hold(memory(spec, spec.d, spec.m, spec.n));
-    if (spec.beta != 0) given.c = hold(memory(spec, spec.c, spec.m, spec.n));
-    if (spec.has_aux()) given.aux = hold(memory(spec, spec.aux, spec.m, spec.n));
-    if (spec.bias) given.bias = hold(memory(spec.n, spec));
+    given.a = hold(memory(spec, spec.a, spec.m, spec.k, spec.dtype));
+    given.b = hold(memory(spec, spec.b, spec.k, spec.n, spec.dtype));
+    given.d = hold(memory(spec, spec.d, spec.m, spec.n, spec.out));
+    if (spec.beta != 0) given.c = hold(memory(spec, spec.c, spec.m, spec.n, spec.out));
+    if (spec.has_aux()) given.aux = hold(memory(spec, spec.aux, spec.m, spec.n, spec.dtype));
+    if (spec.bias) given.bias = hold(memory(spec.n, spec, spec.dtype));
   }
 };
 
@@ -109,16 +115,22 @@ Choice choice(const MatmulSpec& spec, Tuning tuning) {
   const Place place(torch_layer::to_torch(spec.device));
   const c10::DeviceGuard guard(place.device);
   // Held by the GIL.
-  static auto& known = *new std::map<std::string, Choice>;
+  static auto& known = *new std::array<std::unordered_map<MatmulSpec, Choice, Hash>, 3>;
+  auto& here = known[static_cast<size_t>(tuning)];
+  if (const auto found = here.find(spec); found != here.end()) return found->second;
   const std::string key = key_of(spec, place, tuning);
-  if (const auto found = known.find(key); found != known.end()) return found->second;
   Choice made = remembered(spec, key);
   if (!made.made) {
     const bool empty = std::min({spec.batch, spec.m, spec.n, spec.k}) <= 0;
     if (empty || !may_measure(place)) return {find_matmul(spec), 0};
-    made = tune(spec, place, tuning, key);
+    try {
+      made = tune(spec, place, tuning, key);
+    } catch (const c10::OutOfMemoryError&) {
+      log(Artifact::PerfHints, cat("not measured, there is no memory for it: ", spec.str()));
+      return {find_matmul(spec), 0};
+    }
   }
-  return known.emplace(key, std::move(made)).first->second;
+  return here.emplace(spec, std::move(made)).first->second;
 }
 
 // --- what stands behind a product
@@ -130,18 +142,21 @@ MatmulSpec unfinished(MatmulSpec spec) {
   spec.alpha = 1;
   spec.beta = 0;
   spec.aux = spec.c = {};
+  spec.out = spec.dtype;
   return spec;
 }
 
 // Torch's element-wise kernel takes as long as one of ours: both wait for memory.
 double finishing_time(const MatmulSpec& spec, const Place& place) {
-  const at::Tensor from = memory(spec.batch * spec.m * spec.n, spec), beside = from.clone();
-  at::Tensor to = at::empty_like(from);
+  const at::Tensor from = memory(spec.batch * spec.m * spec.n, spec, spec.dtype), beside = from.clone();
+  at::Tensor to = at::empty(from.sizes(), from.options().dtype(torch_layer::to_torch(spec.out)));
   auto way = [&] {
     if (spec.activation == Activation::Relu)
       at::relu_out(to, from);
     else if (spec.activation == Activation::Gelu || spec.activation == Activation::GeluKept)
       at::gelu_out(to, from, "tanh");
+    else if (spec.out != spec.dtype && spec.beta == 0)
+      to.copy_(from);
     else
       at::add_out(to, from, beside);
   };
@@ -162,7 +177,12 @@ bool worth_finishing(const MatmulSpec& spec, Tuning tuning) {
   const std::string key = cat("finishing of ", key_of(spec, place, tuning));
   std::string kept = codegen::remembered_choice(key);
   if (kept.empty()) {
-    const double apart = choice(plain, tuning).microseconds + finishing_time(spec, place);
+    double apart = 0;
+    try {
+      apart = choice(plain, tuning).microseconds + finishing_time(spec, place);
+    } catch (const c10::OutOfMemoryError&) {
+      return true;
+    }
     kept = whole.microseconds <= apart ? "with the product" : "in a kernel";
     codegen::remember_choice(key, kept);
     log(Artifact::PerfHints, [&] {

@@ -104,7 +104,9 @@ bool fits(const Operation& op, const Layout& a, const Layout& b, const Layout& c
   const auto rows = [](const Layout& x, int t) { return t ? x.columns : x.rows; };
   const auto columns = [](const Layout& x, int t) { return t ? x.rows : x.columns; };
   for (const Layout* x : {&a, &b, &c, &d})
-    if (x->pitch < static_cast<int64_t>(x->rows) || x->type != d.type || x->batch != d.batch) return false;
+    if (x->pitch < static_cast<int64_t>(x->rows) || x->batch != d.batch) return false;
+  const bool widens = d.type == 0 && (a.type == 2 || a.type == 14) && !(op.epilogue & ~3u);
+  if (a.type != b.type || c.type != d.type || (a.type != d.type && !widens)) return false;
   return rows(a, op.transpose_a) == d.rows && columns(b, op.transpose_b) == d.columns &&
          columns(a, op.transpose_a) == rows(b, op.transpose_b) && c.rows == d.rows && c.columns == d.columns;
 }

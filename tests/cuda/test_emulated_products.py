@@ -29,6 +29,7 @@ TOLD = {
     "residual, relu float64": "32x8x16 6 beta 1, 16x8x32 1, 16x32x8 1",
     "difference float32": "32x8x16 1 beta -1, 32x16x8 1, 16x8x32 1",
     "scaled float32": "32x8x16 4 alpha 0.125, 32x16x8 1, 16x8x32 1",
+    "widened float16": "32x8x16 1, 32x16x8 1, 16x8x32 1",
     "addmm float32": "32x8x16 1 alpha 2 beta 0.5, 16x8x32 1, 32x16x8 1",
     "one b for all float16": "32x24x16 1, 32x16x24 1, 16x24x32 1",
     "heads bfloat16": "5x5x8 of 8 1 alpha 0.25, 5x8x5 of 8 1, 8x5x5 of 8 1",

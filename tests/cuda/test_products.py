@@ -81,6 +81,21 @@ def test_tf32_follows_torchs_setting_at_each_call():
     assert graphlift.counters()["natives"] > 0
 
 
+def test_tf32_by_the_newer_setting(monkeypatch):
+    """Which torch's older one refuses to be read with."""
+    x, w = torch.randn(256, 256, device="cuda"), torch.randn(256, 256, device="cuda")
+    exact = x.double() @ w.double()
+    compiled = graphlift.compile(torch.mm)
+    before = torch.backends.cuda.matmul.fp32_precision
+    try:
+        torch.backends.cuda.matmul.fp32_precision = "tf32"
+        count, y = products(lambda: compiled(x, w))
+        assert count == 1 and (y.double() - exact).abs().max() > 1e-3
+    finally:
+        torch.backends.cuda.matmul.fp32_precision = before
+    assert (compiled(x, w).double() - exact).abs().max() < 1e-3
+
+
 def test_deterministic_algorithms_are_left_to_torch(monkeypatch):
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)

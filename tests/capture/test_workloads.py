@@ -46,10 +46,10 @@ def test_memory_of_200_steps():
         optimizer.zero_grad()
         F.mse_loss(compiled(x), y).backward()
         optimizer.step()
-        if step in (10, 200):
+        if step in (9, 10, 200):  # the first look at all objects makes some
             marks[step] = living()
     assert marks[10][:2] == marks[200][:2], marks
-    assert marks[200][2] < marks[10][2] + 95, marks  # less than one object every second step
+    assert marks[200][2] < marks[10][2] + 20, marks
     counts = graphlift.counters()
     assert counts["graphs"] == 1 and counts["hits"] == 199 and counts["live_regions"] == 1, counts
     graphlift.reset()

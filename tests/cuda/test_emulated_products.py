@@ -84,6 +84,14 @@ def test_what_the_library_is_told(folder):
     }
 
 
+def test_what_is_measured_and_when(folder):
+    """Once in a process: the rows' two kernels; each product, what finishes it apart from it, and nothing of no size."""
+    counts = dict(line.split(": ", 1) for line in run(folder, HERE / "emulated.py", "measured").stdout.splitlines())
+    first = {name: int(text.split(": ")[0]) for name, text in counts.items()}
+    assert all(text.split(": ")[1] == "0" for text in counts.values()), counts
+    assert first["rows"] == 2 and first["block float16"] >= 6 and first["empty (8, 0, 16) float32"] == 0, counts
+
+
 def test_without_the_library_products_are_torchs(folder):
     done = run(folder, HERE / "emulated.py", "products", 0, 40, EMULATED_WITHOUT="libcublasLt.so.13")
     assert "## " not in done.stdout, done.stdout

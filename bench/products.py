@@ -29,6 +29,8 @@ def programs():
     yield "bias gelu", lambda x, w, b, r: F.gelu(F.linear(x, w, b), approximate="tanh")
     yield "bias residual", lambda x, w, b, r: r + F.linear(x, w, b)
     yield "weight's gradient", lambda x, w, b, r: r.t() @ x
+    yield "weight's and bias's", lambda x, w, b, r: (r.t() @ x, r.sum(0))
+    yield "both, widened", lambda x, w, b, r: ((r.t() @ x).float(), r.sum(0).float())
 
 
 def microseconds(calls, *inputs):

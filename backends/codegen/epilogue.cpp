@@ -31,7 +31,8 @@ bool writes_in_place(const ir::Graph& graph) {
 
 class Finder {
  public:
-  Finder(const ir::Graph& graph, const Finishes& finishes) : readers_(find_readers(graph)), finishes_(finishes) {
+  Finder(const ir::Graph& graph, const Finishes& finishes, const Besides& besides)
+      : readers_(find_readers(graph)), finishes_(finishes), besides_(besides) {
     int place = 0;
     for (const ir::Node& node : graph.nodes()) places_[&node] = place++;
   }
@@ -42,7 +43,7 @@ class Finder {
     Chain chain = {&first};
     int kept = -1;
     Epilogue best;
-    const ir::Node* last = nullptr;
+    const ir::Node* last = &first;
     while (const ir::Node* reader = next(chain, &kept)) {
       if (reader->outputs.size() != 1 || !reader->outputs[0] || used_.count(reader)) break;
       chain.push_back(reader);
@@ -53,8 +54,10 @@ class Finder {
       last = reader;
       best = {Chain(chain.begin(), chain.end() - 1), kept};
     }
-    if (!last) return;
+    add_beside(last, &best);
+    if (best.before.empty() && best.beside.empty()) return;
     used_.insert(best.before.begin(), best.before.end());
+    used_.insert(best.beside.begin(), best.beside.end());
     used_.insert(last);
     found_.emplace(last, std::move(best));
   }
@@ -62,6 +65,18 @@ class Finder {
   Epilogues take() { return std::move(found_); }
 
  private:
+  void add_beside(const ir::Node* last, Epilogue* epilogue) const {
+    if (!besides_ || epilogue->kept >= 0) return;
+    Chain chain = epilogue->before;
+    chain.push_back(last);
+    const Chain beside = besides_(chain);
+    for (size_t i = 0; i < beside.size(); ++i) {
+      if (used_.count(beside[i]) || (i + 1 < beside.size() && readers_of(beside[i]).size() != 1)) return;
+    }
+    if (beside.empty() || !read_behind(beside.back(), last, 0)) return;
+    epilogue->beside = beside;
+  }
+
   const std::vector<const ir::Node*>& readers_of(const ir::Node* node) const {
     static const std::vector<const ir::Node*> none;
     const auto found = readers_.find({const_cast<ir::Node*>(node), 0});
@@ -81,14 +96,19 @@ class Finder {
 
   // The others find the result where the chain's last call stands.
   bool reads_before_others(const Chain& chain, int kept) const {
-    const auto& readers = readers_of(chain[static_cast<size_t>(kept)]);
-    return std::none_of(readers.begin() + 1, readers.end(), [&](const ir::Node* reader) {
-      return reader && places_.at(reader) <= places_.at(chain.back());
-    });
+    return read_behind(chain[static_cast<size_t>(kept)], chain.back(), 1);
+  }
+
+  // Whether all who read a call's result, but for the first ones, stand behind another call.
+  bool read_behind(const ir::Node* call, const ir::Node* last, int first) const {
+    const auto& readers = readers_of(call);
+    return std::none_of(readers.begin() + first, readers.end(),
+                        [&](const ir::Node* reader) { return reader && places_.at(reader) <= places_.at(last); });
   }
 
   const Readers readers_;
   const Finishes& finishes_;
+  const Besides& besides_;
   std::unordered_map<const ir::Node*, int> places_;
   std::unordered_set<const ir::Node*> used_;
   Epilogues found_;
@@ -96,10 +116,17 @@ class Finder {
 
 }  // namespace
 
+Chain Epilogue::extras() const {
+  Chain found;
+  if (kept >= 0) found.push_back(before[static_cast<size_t>(kept)]);
+  if (!beside.empty()) found.push_back(beside.back());
+  return found;
+}
+
 Epilogues find_epilogues(const ir::Graph& graph, const std::function<bool(const ir::Node&)>& takes,
-                         const Finishes& finishes) {
+                         const Finishes& finishes, const Besides& besides) {
   if (!takes || !finishes || writes_in_place(graph)) return {};
-  Finder finder(graph, finishes);
+  Finder finder(graph, finishes, besides);
   for (const ir::Node& node : graph.nodes())
     if (node.kind == ir::NodeKind::Call && node.outputs.size() == 1 && takes(node)) finder.follow(node);
   return finder.take();

@@ -24,16 +24,24 @@ enum class Finish : uint8_t {
 // give that result besides the last one.
 using Finishes = std::function<Finish(const Chain& chain, int kept)>;
 
+// Calls that are computed beside a chain, since they read what it reads, each the only one to read the one before: a
+// bias's gradient with that of its weight. Empty: none.
+using Besides = std::function<Chain(const Chain& chain)>;
+
 struct Epilogue {
   Chain before;  // the last call, first to last
   int kept = -1;
+  Chain beside = {};
+
+  // Calls whose results the last one gives, too, in order.
+  Chain extras() const;
 };
 // By the last call of a chain.
 using Epilogues = std::unordered_map<const ir::Node*, Epilogue>;
 
 // `finishes` is asked about longer and longer chains; the longest one that may end is taken.
 Epilogues find_epilogues(const ir::Graph& graph, const std::function<bool(const ir::Node&)>& takes,
-                         const Finishes& finishes);
+                         const Finishes& finishes, const Besides& besides = {});
 
 // Calls `visit(const ValueRef&)` for each tensor that a chain reads from outside, in order.
 template <class Visit>

@@ -80,16 +80,19 @@ class Rewriter {
   void add_external(const ir::Node* node) {
     const Chain chain = lowered_.chain_of(*node);
     if (options_.takes && options_.takes(*chain.front())) {
-      if (add_native(chain, lowered_.kept_by(*node))) return;
+      if (add_native(chain, lowered_.epilogue_of(*node))) return;
       log(Artifact::PerfHints,
           [&] { return cat(node->op.str(), " is left to torch: it is not known how its operands lie in memory"); });
     }
     for (const ir::Node* call : chain) copy_call(*call, translated(call->args));
+    for (const ir::Node* call : lowered_.epilogue_of(*node).beside) copy_call(*call, translated(call->args));
   }
 
   // False: a tensor lies in memory in a way that is not known.
-  bool add_native(const Chain& chain, const ir::Node* kept) {
-    NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end()), kept};
+  bool add_native(const Chain& chain, const Epilogue& epilogue) {
+    const ir::Node* kept = epilogue.kept < 0 ? nullptr : chain[static_cast<size_t>(epilogue.kept)];
+    const ir::Node* beside = epilogue.beside.empty() ? nullptr : epilogue.beside.back();
+    NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end()), kept, beside};
     ir::ArgList inputs;
     bool known = true;
     for_each_read(chain, [&](const ir::ValueRef& value) {
@@ -106,12 +109,13 @@ class Rewriter {
     const ir::Node& node = *chain.back();
     const ir::Arg index = static_cast<int64_t>(result_.natives.size());
     auto outputs = node.outputs;
-    if (kept) outputs.push_back(kept->outputs[0]);
+    for (const ir::Node* extra : epilogue.extras()) outputs.push_back(extra->outputs[0]);
     ir::Node* made = to_.add_call(native_op(), {index, ir::Arg(std::move(inputs))}, std::move(outputs), node.where);
     made->backward = node.backward;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       put({const_cast<ir::Node*>(&node), static_cast<int>(i)}, {made, static_cast<int>(i)});
-    if (kept) put({const_cast<ir::Node*>(kept), 0}, {made, static_cast<int>(node.outputs.size())});
+    auto place = static_cast<int>(node.outputs.size());
+    for (const ir::Node* extra : epilogue.extras()) put({const_cast<ir::Node*>(extra), 0}, {made, place++});
     result_.natives.push_back(std::move(operation));
     return true;
   }
@@ -254,7 +258,7 @@ void leave_out(const std::vector<std::string>& names, FuseOptions* options) {
 FusedGraph fuse(const ir::Graph& graph, const FuseOptions& options) {
   LowerOptions how = options.lower;
   if (options.takes) how.keeps = options.takes;
-  if (options.epilogues) how.epilogues = find_epilogues(graph, options.takes, options.finishes);
+  if (options.epilogues) how.epilogues = find_epilogues(graph, options.takes, options.finishes, options.besides);
   const auto lowered = lower(graph, how);
   const Grouping grouping = group(graph, *lowered, options.group);
   FusedGraph result{std::make_unique<ir::Graph>(), {}, {}, {}, {}, {}};

@@ -19,6 +19,7 @@ struct FuseOptions {
   std::function<bool(const ir::Node&)> takes = {};
   // What may stand behind such a call and be computed with it; see epilogue.h.
   Finishes finishes = {};
+  Besides besides = {};
   bool epilogues = true;
   bool horizontal = true;  // asked by the backend for fuse_horizontally()
 };
@@ -39,8 +40,11 @@ struct NativeOperation {
   const ir::Node* node;
   std::vector<ir::TensorType> operands;  // of `node`, then those that the epilogue reads from outside
   Chain epilogue = {};                   // calls behind it that are computed with it
-  // One of these calls, the first or one behind it, whose result is the operation's second one; null: none.
+  // Of these calls, the first or one behind it whose result is one of the operation's, behind the last one's; null:
+  // none.
   const ir::Node* kept = nullptr;
+  // The last of the calls that are computed beside, whose result comes then; null: none.
+  const ir::Node* beside = nullptr;
   const ir::Node& last() const { return epilogue.empty() ? *node : *epilogue.back(); }
 };
 // As the graph has it, every tensor on its own.

@@ -20,8 +20,10 @@ class Lowering {
 
   void run() {
     std::unordered_set<const ir::Node*> absorbed;
-    for (const auto& [last, epilogue] : options_.epilogues)
+    for (const auto& [last, epilogue] : options_.epilogues) {
       absorbed.insert(epilogue.before.begin(), epilogue.before.end());
+      absorbed.insert(epilogue.beside.begin(), epilogue.beside.end());
+    }
     for (const ir::Node& node : graph_.nodes()) {
       if (absorbed.count(&node)) continue;
       if (const auto found = options_.epilogues.find(&node); found != options_.epilogues.end())
@@ -140,13 +142,12 @@ class Lowering {
     result_.calls.push_back(std::move(call));
   }
 
-  // A result on the way, where others read it, is the chain's as well.
   void keep_chain(const ir::Node& last, const Epilogue& epilogue) {
     keep(last);
-    if (epilogue.kept < 0) return;
-    const ir::Node& kept = *epilogue.before[static_cast<size_t>(epilogue.kept)];
-    define(kept, 0, result_.graph.buffer(ref(kept, 0), *kept.outputs[0]));
-    result_.made_by.emplace(&kept, &last);
+    for (const ir::Node* extra : epilogue.extras()) {
+      define(*extra, 0, result_.graph.buffer(ref(*extra, 0), *extra->outputs[0]));
+      result_.made_by.emplace(extra, &last);
+    }
   }
 
   const ir::Graph& graph_;
@@ -171,10 +172,10 @@ Chain Lowered::chain_of(const ir::Node& call) const {
   return chain;
 }
 
-const ir::Node* Lowered::kept_by(const ir::Node& call) const {
+const Epilogue& Lowered::epilogue_of(const ir::Node& call) const {
+  static const Epilogue none;
   const auto found = epilogues.find(&call);
-  if (found == epilogues.end() || found->second.kept < 0) return nullptr;
-  return found->second.before[static_cast<size_t>(found->second.kept)];
+  return found == epilogues.end() ? none : found->second;
 }
 
 const ir::Node* Lowered::maker_of(const ir::Node& call) const {

@@ -40,9 +40,8 @@ struct Lowered {
 
   // What an external call reads, through the calls that are computed with it.
   Chain chain_of(const ir::Node& call) const;
-  // The call on the way of a chain whose result the chain gives, too; null: none.
-  const ir::Node* kept_by(const ir::Node& call) const;
-  // The external call that makes a call's result: itself, or the last one of a chain that keeps it.
+  const Epilogue& epilogue_of(const ir::Node& call) const;
+  // The external call that makes a call's result: itself, or the last one of a chain that gives it, too.
   const ir::Node* maker_of(const ir::Node& call) const;
   std::unordered_map<const ir::Node*, const ir::Node*> made_by = {};
 };

@@ -15,6 +15,7 @@
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/driver.h"
+#include "backends/cuda/epilogue.h"
 #include "backends/cuda/graph_recorder.h"
 #include "backends/cuda/kernel_call.h"
 #include "backends/cuda/kernel_tuning.h"
@@ -79,6 +80,10 @@ void take_products(const ir::Graph& graph, int8_t device_type, const backend::Op
   if (how.emulate_precision_casts) return;
   options->finishes = [measured = tuning(how), leaving = leaving(graph)](const codegen::Chain& chain, int kept) {
     return finish_matmul(chain, kept, leaving.count(chain.back()) > 0, measured);
+  };
+  options->besides = [measured = tuning(how), sums = find_sums(graph)](const codegen::Chain& chain) {
+    codegen::Chain found = sums_beside(chain, sums);
+    return !found.empty() && worth_summing(chain, found, measured) ? found : codegen::Chain();
   };
 }
 

@@ -61,7 +61,8 @@ inline constexpr int kMostWorkspace = 1, kReductionSchemes = 3, kAlignmentA = 5,
                      kAlignmentD = 8;                   // cublasLtMatmulPreferenceAttributes_t
 inline constexpr uint32_t kReductionInComputeType = 2;  // cublasLtReductionScheme_t
 // cublasLtEpilogue_t is made of these, but for one that does nothing.
-inline constexpr uint32_t kEpilogueNone = 1, kRelu = 2, kBias = 4, kGelu = 32, kGeluKept = 160, kGeluBackward = 192;
+inline constexpr uint32_t kEpilogueNone = 1, kRelu = 2, kBias = 4, kGelu = 32, kGeluKept = 160, kGeluBackward = 192,
+                          kSumsOfB = 512;
 }  // namespace lt
 
 }  // namespace graphlift::cuda

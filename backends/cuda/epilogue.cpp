@@ -154,6 +154,47 @@ bool is_plain_view(const Node& call) {
   return call.outputs[0] && is_row_by_row(*call.outputs[0]) && is_row_by_row(ir::type_of(*call.args[0].value()));
 }
 
+// Over the rows of a matrix, with all that is done to it before it leaves.
+Sums find_sums(const ir::Graph& graph) {
+  Sums found;
+  std::unordered_map<const Node*, std::vector<const Node*>> readers;
+  for (const Node& node : graph.nodes())
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { readers[value.node].push_back(&node); });
+  for (const Node& node : graph.nodes()) {
+    if (node.kind != ir::NodeKind::Call || node.op.str() != "aten::sum.dim_IntList" || !node.outputs[0]) continue;
+    const ir::ArgList* dims = node.args[1].list();
+    const TensorType& type = ir::type_of(*node.args[0].value());
+    if (!dims || dims->size() != 1 || !ir::is_number((*dims)[0], 0) || type.rank() != 2) continue;
+    if (!node.args[3].is_none() || node.outputs[0]->dtype != type.dtype) continue;
+    auto& chain = found[*node.args[0].value()];
+    if (!chain.empty()) continue;
+    chain = {&node};
+    while (readers[chain.back()].size() == 1) {
+      const Node* next = readers[chain.back()][0];
+      const bool widens = next->op.str() == "aten::_to_copy.default" && next->outputs[0]->dtype == ir::DType::float32;
+      if (!is_plain_view(*next) && !widens) break;
+      chain.push_back(next);
+      if (widens) break;
+    }
+  }
+  return found;
+}
+
+codegen::Chain sums_beside(const codegen::Chain& chain, const Sums& sums) {
+  const Node& product = *chain.front();
+  if (product.op.str() != "aten::mm.default") return {};
+  const Node* a = product.args[0].value()->node;
+  if (a->kind != ir::NodeKind::Call || a->op.str() != "aten::t.default") return {};
+  const auto found = sums.find(*a->args[0].value());
+  if (found == sums.end()) return {};
+  codegen::Chain made = found->second;
+  // As wide as the product's own result.
+  const ir::DType dtype = chain.back()->outputs[0]->dtype;
+  while (!made.empty() && made.back()->outputs[0]->dtype != dtype) made.pop_back();
+  return made;
+}
+
 std::optional<Finishing> finished(const codegen::NativeOperation& operation, Finishing made) {
   int next = 0;  // the operand that the next call reads
   made.kept = operation.kept;

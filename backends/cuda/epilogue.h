@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 #include "backends/codegen/fuse.h"
 #include "backends/cuda/matmul.h"
@@ -23,6 +25,12 @@ struct Finishing {
 
 // `first`: what the operation's first call does itself. Nullopt: some call is none that can be done, in this order.
 std::optional<Finishing> finished(const codegen::NativeOperation& operation, Finishing first);
+
+// The calls that give the sums of a product's A over its inner size, as the gradient of a bias is; empty: none.
+// `readers`: by value, the sums of it.
+using Sums = std::unordered_map<ir::ValueRef, std::vector<const ir::Node*>, ir::ValueHash>;
+Sums find_sums(const ir::Graph& graph);
+codegen::Chain sums_beside(const codegen::Chain& chain, const Sums& sums);
 
 // Whether a call only gives memory without gaps other sizes.
 bool is_plain_view(const ir::Node& call);

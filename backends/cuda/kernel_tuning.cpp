@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 
 #include "backends/codegen/tuning.h"
-#include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/kernel_call.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/log.h"
@@ -43,6 +43,8 @@ bool is_worth_measuring(const ir::Node& node, const codegen::Kernel& kernel) {
   return constant && bytes >= kWorthwhileBytes;
 }
 
+Place place_of(const ir::Node& node) { return Place(torch_layer::to_torch(node.outputs[0]->device)); }
+
 // Different numbers; places and flags are 0.
 at::Tensor memory(const ir::TensorType& type) {
   std::vector<int64_t> sizes, strides;
@@ -67,18 +69,13 @@ void KernelTuner::add(const ir::Node& node, const std::vector<bool>& by_value) {
   if (!is_worth_measuring(node, kernel)) return;
   std::string bits;
   for (const bool value : by_value) bits += value ? 'v' : 'm';
-  added_.push_back({&node, by_value, cat(print(kernel), bits)});
+  const std::string key = cat(tuning_ == Tuning::Recorded ? "recorded " : "", "kernel on ", gpu_name(place_of(node)),
+                              " by NVRTC ", nvrtc_version(), ":\n", print(kernel), bits);
+  added_.push_back({&node, by_value, key, {}, {}});
 }
 
 Tiling KernelTuner::measured(const Added& it, const Place& place) const {
   const size_t index = codegen::index_of(*it.node);
-  const codegen::Kernel& kernel = graph_.kernels[index];
-  const std::vector<Tiling> candidates = tilings(kernel, target_, {});
-  if (candidates.size() < 2 || !may_measure(place)) return {};
-  KernelBatch batch(target_);
-  std::vector<std::shared_ptr<const CompiledKernel>> compiled;
-  for (const Tiling& tiling : candidates) compiled.push_back(batch.add(kernel, it.by_value, false, tiling));
-  batch.compile();
   std::vector<at::Tensor> held;
   std::vector<const at::Tensor*> inputs;
   for (const ir::Arg& arg : *it.node->args[1].list()) held.push_back(memory(ir::type_of(*arg.value())));
@@ -86,7 +83,7 @@ Tiling KernelTuner::measured(const Added& it, const Place& place) const {
   std::vector<at::Tensor> outputs(it.node->outputs.size());
   std::vector<std::shared_ptr<const reference::NativeCall>> calls;
   std::vector<std::function<void()>> ways;
-  for (const auto& one : compiled) {
+  for (const auto& one : it.compiled) {
     calls.push_back(make_kernel_call(*it.node, graph_.memory[index], one));
     ways.emplace_back([&, call = calls.back().get()] {
       for (at::Tensor& output : outputs) output.reset();
@@ -100,38 +97,51 @@ Tiling KernelTuner::measured(const Added& it, const Place& place) const {
     if (times[i].counted(tuning_) < times[best].counted(tuning_)) best = i;
   if (times[best].counted(tuning_) > kAhead * times[0].counted(tuning_)) best = 0;
   log(Artifact::PerfHints, [&] {
-    std::string text = cat("measured kernel ", index, ": tiling ", candidates[best].str(), " of");
+    std::string text = cat("measured kernel ", index, ": tiling ", it.candidates[best].str(), " of");
     for (size_t i = 0; i < times.size(); ++i)
-      append(&text, cat(" [", candidates[i].str(), "] ", std::to_string(times[i].device)));
+      append(&text, cat(" [", it.candidates[i].str(), "] ", std::to_string(times[i].device)));
     return text + " us";
   });
-  return candidates[best];
+  return it.candidates[best];
+}
+
+// All that has to be measured is compiled together, in threads.
+void KernelTuner::compile_candidates(Known* known) {
+  KernelBatch batch(target_);
+  std::set<std::string> seen;
+  for (Added& it : added_) {
+    if (known->count(it.key)) continue;
+    if (const auto tiling = tiling_from(codegen::remembered_choice(it.key))) {
+      known->emplace(it.key, *tiling);
+      continue;
+    }
+    if (!seen.insert(it.key).second) continue;
+    const codegen::Kernel& kernel = graph_.kernels[codegen::index_of(*it.node)];
+    it.candidates = tilings(kernel, target_, {});
+    for (const Tiling& tiling : it.candidates) it.compiled.push_back(batch.add(kernel, it.by_value, false, tiling));
+  }
+  batch.compile();
 }
 
 std::map<size_t, Tiling> KernelTuner::run(const std::function<void()>& step) {
-  static auto& known = *new std::map<std::string, Tiling>;  // held by the GIL
+  static auto& known = *new Known;  // held by the GIL
+  compile_candidates(&known);
   std::map<size_t, Tiling> chosen;
-  for (const Added& it : added_) {
-    const Place place(torch_layer::to_torch(it.node->outputs[0]->device));
-    const c10::DeviceGuard guard(place.device);
-    const std::string key = cat(tuning_ == Tuning::Recorded ? "recorded " : "", "kernel on ", gpu_name(place),
-                                " by NVRTC ", nvrtc_version(), ":\n", it.key);
-    auto found = known.find(key);
-    if (found == known.end()) {
-      std::optional<Tiling> tiling = tiling_from(codegen::remembered_choice(key));
-      if (!tiling) {
-        try {
-          tiling = measured(it, place);
-        } catch (const c10::OutOfMemoryError&) {
-          log(Artifact::PerfHints, "a kernel is not measured, there is no memory for it");
-          continue;
-        }
-        codegen::remember_choice(key, tiling->str());
-      }
-      found = known.emplace(key, *tiling).first;
-    }
-    chosen[codegen::index_of(*it.node)] = found->second;
+  for (Added& it : added_) {
     step();
+    const Place place = place_of(*it.node);
+    const c10::DeviceGuard guard(place.device);
+    if (it.compiled.size() > 1 && may_measure(place)) {
+      try {
+        known[it.key] = measured(it, place);
+        codegen::remember_choice(it.key, known[it.key].str());
+      } catch (const c10::OutOfMemoryError&) {
+        log(Artifact::PerfHints, "a kernel is not measured, there is no memory for it");
+      }
+    }
+    it.compiled.clear();
+    if (const auto found = known.find(it.key); found != known.end())
+      chosen[codegen::index_of(*it.node)] = found->second;
   }
   return chosen;
 }

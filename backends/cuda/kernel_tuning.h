@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/codegen/fuse.h"
+#include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/schedule.h"
 #include "backends/cuda/stopwatch.h"
 
@@ -29,7 +30,11 @@ class KernelTuner {
     const ir::Node* node;
     std::vector<bool> by_value;
     std::string key;
+    std::vector<Tiling> candidates;  // where it has to be measured
+    std::vector<std::shared_ptr<const CompiledKernel>> compiled;
   };
+  using Known = std::map<std::string, Tiling>;
+  void compile_candidates(Known* known);
   Tiling measured(const Added& it, const Place& place) const;
 
   const codegen::FusedGraph& graph_;

@@ -30,10 +30,10 @@ Cache::Found choose(const MatmulSpec& spec) {
 
 size_t MatmulSpec::hash() const {
   codegen::SpecHash hash;
-  for (const int64_t it :
-       {static_cast<int64_t>(dtype), static_cast<int64_t>(out), static_cast<int64_t>(device.index), batch, m, n, k,
-        std::bit_cast<int64_t>(alpha), std::bit_cast<int64_t>(beta), static_cast<int64_t>(bias),
-        static_cast<int64_t>(activation), static_cast<int64_t>(policy), static_cast<int64_t>(alignment)})
+  for (const int64_t it : {static_cast<int64_t>(dtype), static_cast<int64_t>(out), static_cast<int64_t>(device.index),
+                           batch, m, n, k, std::bit_cast<int64_t>(alpha), std::bit_cast<int64_t>(beta),
+                           static_cast<int64_t>(bias), static_cast<int64_t>(sums), static_cast<int64_t>(activation),
+                           static_cast<int64_t>(policy), static_cast<int64_t>(alignment)})
     hash.add(it);
   for (const MatrixLayout* it : {&a, &b, &c, &d, &aux})
     for (const int64_t stride : {it->batch, it->row, it->column}) hash.add(stride);
@@ -50,6 +50,7 @@ std::string MatmulSpec::str() const {
   if (alpha != 1) append(&text, cat(" *", std::to_string(alpha)));
   if (beta != 0) append(&text, cat(" +", std::to_string(beta), "c", words(c)));
   if (bias) append(&text, " +bias");
+  if (sums) append(&text, " and sums");
   append(&text, kActivations[static_cast<size_t>(activation)]);
   append(&text, kPolicies[static_cast<size_t>(policy)]);
   if (alignment != 256) append(&text, cat(" aligned ", alignment));

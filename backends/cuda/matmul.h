@@ -41,6 +41,7 @@ struct MatmulSpec {
   MatrixLayout a, b, c, d, aux;
   double alpha = 1, beta = 0;
   bool bias = false;  // n numbers without gaps
+  bool sums = false;  // the sums of A's rows, m numbers without gaps of C's dtype, are stored as `sums`
   Activation activation = Activation::None;
   Policy policy = Policy::Exact;
   int alignment = 256;  // of all operands' addresses, at least
@@ -59,6 +60,7 @@ struct MatmulOperands {
   const void* c = nullptr;
   const void* bias = nullptr;
   void* aux = nullptr;
+  void* sums = nullptr;
   void* d = nullptr;
 };
 

@@ -104,6 +104,7 @@ void normalize(MatmulSpec* spec) {
 struct Operation {
   Product product;
   Finishing how;
+  bool sums;
   std::vector<TensorType> operands;
   TensorType result;
 
@@ -132,6 +133,7 @@ struct Operation {
     spec.alpha = how.alpha;
     spec.beta = how.beta;
     spec.bias = how.bias >= 0;
+    spec.sums = sums;
     spec.activation = how.activation;
     normalize(&spec);
     return spec;
@@ -143,7 +145,7 @@ std::optional<Operation> operation_of(const NativeOperation& from) {
   const auto own = own_finishing(*from.node, product);
   const auto how = own ? finished(from, *own) : std::nullopt;
   if (!how) return std::nullopt;
-  return Operation{product, *how, from.operands, *from.node->outputs[0]};
+  return Operation{product, *how, from.beside != nullptr, from.operands, *from.node->outputs[0]};
 }
 
 // As torch's own products read it at each call.
@@ -177,6 +179,7 @@ class MatmulCall final : public reference::NativeCall {
         bytes_(ir::bytes(operation_.result.dtype)),
         is_static_(operation_.is_static()) {
     if (from.kept) kept_.emplace(*from.kept->outputs[0]);
+    if (from.beside) sums_.emplace(*from.beside->outputs[0]);
     if (!is_static_) return;
     known_ = operation_.spec({});
     MatmulSpec spec = known_;
@@ -206,6 +209,11 @@ class MatmulCall final : public reference::NativeCall {
       bits |= reinterpret_cast<uintptr_t>(operands.aux);
     } else {
       operands.aux = const_cast<void*>(place(operation_.how.aux));  // read alone
+    }
+    if (sums_) {
+      outputs[1] = place_.allocate(*sums_, symbols);
+      operands.sums = outputs[1].mutable_data_ptr();
+      bits |= reinterpret_cast<uintptr_t>(operands.sums);
     }
     size_t alignment = 0;
     while (bits % static_cast<uintptr_t>(kAlignments[alignment]) != 0) ++alignment;
@@ -244,7 +252,7 @@ class MatmulCall final : public reference::NativeCall {
   const Operation operation_;
   const Place place_;
   const reference::ResultLayout result_;
-  std::optional<reference::ResultLayout> kept_;
+  std::optional<reference::ResultLayout> kept_, sums_;  // one at most
   const int bytes_;
   const bool is_static_;
   MatmulSpec known_;  // of constant sizes
@@ -283,6 +291,16 @@ codegen::Finish finish_matmul(const codegen::Chain& chain, int kept, bool leaves
   spec.policy = policy_for(spec.dtype);
   const bool wins = tuning == Tuning::None ? find_matmul(spec)->name() != kTorchMatmul : worth_finishing(spec, tuning);
   return wins ? codegen::Finish::Here : codegen::Finish::Through;
+}
+
+bool worth_summing(const codegen::Chain& chain, const codegen::Chain& sums, Tuning tuning) {
+  NativeOperation native = codegen::describe(chain);
+  native.beside = sums.back();
+  const auto operation = operation_of(native);
+  if (!operation || !operation->is_static()) return false;
+  MatmulSpec spec = operation->spec({});
+  spec.policy = policy_for(spec.dtype);
+  return tuning == Tuning::None ? find_matmul(spec)->name() != kTorchMatmul : worth_finishing(spec, tuning);
 }
 
 std::unique_ptr<reference::NativeCall> make_matmul_call(const NativeOperation& operation, Tuning tuning) {

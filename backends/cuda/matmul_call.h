@@ -15,6 +15,9 @@ bool is_matmul(const ir::Node& node, int8_t device_type);
 // output of the graph, and read by none of its calls.
 codegen::Finish finish_matmul(const codegen::Chain& chain, int kept, bool leaves, Tuning tuning);
 
+// Whether sums beside a product are better done with it; `sums`: the calls that give them.
+bool worth_summing(const codegen::Chain& chain, const codegen::Chain& sums, Tuning tuning);
+
 // Measured or not: see matmul_tuning.h.
 std::unique_ptr<reference::NativeCall> make_matmul_call(const codegen::NativeOperation& operation, Tuning tuning);
 

@@ -79,6 +79,9 @@ std::string misfit(const MatmulSpec& spec, Form* form) {
   if (std::max({spec.batch, spec.m, spec.n, spec.k}) > kMost) return "a size has more than 31 bits";
   if (!stored(spec.a, spec.m, spec.k, &form->a) || !stored(spec.b, spec.k, spec.n, &form->b))
     return "an operand has gaps between its rows and between its columns, or repeats them";
+  if (spec.sums &&
+      (spec.bias || spec.beta != 0 || spec.alpha != 1 || spec.batch > 1 || spec.activation != Activation::None))
+    return "sums of rows beside more than a product";
   if (!stored(spec.d, spec.m, spec.n, &form->d) || !form->d.by_rows) return "the result lies by columns";
   if (spec.beta != 0 && (!stored(spec.c, spec.m, spec.n, &form->c) || !form->c.by_rows))
     return "what is added lies otherwise than the result";
@@ -90,7 +93,7 @@ std::string misfit(const MatmulSpec& spec, Form* form) {
 }
 
 uint32_t epilogue(const MatmulSpec& spec) {
-  uint32_t bits = spec.bias ? lt::kBias : 0;
+  uint32_t bits = spec.bias ? lt::kBias : spec.sums ? lt::kSumsOfB : 0;
   static constexpr uint32_t kActivations[] = {0, lt::kRelu, lt::kGelu, lt::kGeluKept, lt::kGeluBackward};
   bits |= kActivations[static_cast<size_t>(spec.activation)];
   return bits ? bits : lt::kEpilogueNone;
@@ -153,7 +156,7 @@ struct Plan {
 
   bool make(const MatmulSpec& given, std::string* why) {
     spec = given;
-    swapped = spec.d.column != 1 && spec.d.row == 1 && !spec.bias;
+    swapped = spec.d.column != 1 && spec.d.row == 1 && !spec.bias && !spec.sums;
     if (swapped) spec = transposed(spec);
     *why = misfit(spec, &form);
     if (!why->empty()) return false;
@@ -179,7 +182,7 @@ struct Plan {
     status |= set(operation, lt::kEpilogue, epilogue(spec));
     // Addresses are not read now: they tell how the real ones are aligned.
     auto* const aligned = reinterpret_cast<void*>(static_cast<uintptr_t>(spec.alignment));
-    if (spec.bias) status |= set(operation, lt::kBiasPointer, aligned);
+    if (spec.bias || spec.sums) status |= set(operation, lt::kBiasPointer, aligned);
     if (spec.has_aux()) {
       status |= set(operation, lt::kAuxPointer, aligned);
       status |= set(operation, lt::kAuxPitch, form.aux.pitch);
@@ -236,7 +239,7 @@ class LtMatmul final : public Matmul {
         place_(torch_layer::to_torch(plan_.spec.device)),
         alpha32_(static_cast<float>(plan_.spec.alpha)),
         beta32_(static_cast<float>(plan_.spec.beta)) {
-    has_addresses_ = plan_.spec.bias || plan_.spec.has_aux();
+    has_addresses_ = plan_.spec.bias || plan_.spec.sums || plan_.spec.has_aux();
   }
 
   void run(const MatmulOperands& given) const override {
@@ -275,10 +278,11 @@ class LtMatmul final : public Matmul {
   // The descriptor is shared by all calls: held by the lock until the library has read it.
   void put_addresses(const MatmulOperands& operands) const {
     int status = 0;
-    if (plan_.spec.bias && bias_ != operands.bias) status |= set(plan_.operation, lt::kBiasPointer, operands.bias);
+    const void* bias = plan_.spec.sums ? operands.sums : operands.bias;
+    if (bias && bias_ != bias) status |= set(plan_.operation, lt::kBiasPointer, bias);
     if (plan_.spec.has_aux() && aux_ != operands.aux) status |= set(plan_.operation, lt::kAuxPointer, operands.aux);
     TORCH_CHECK(status == 0, "CUDA error: cuBLASLt refused an address in a product of graphlift");
-    bias_ = operands.bias;
+    bias_ = bias;
     aux_ = operands.aux;
   }
 

@@ -26,6 +26,8 @@ class TorchMatmul final : public Matmul {
     const at::Tensor product = at::empty_strided(d.sizes(), d.strides(), options_);
     MatmulOperands inner = operands;
     inner.d = product.data_ptr();
+    narrow.sums = false;
+    sum(operands);
     TorchMatmul(narrow).multiply(inner);
     d.copy_(product);
     if (spec_.beta != 0) d.add_(view(operands.c, spec_.c, spec_.m, spec_.n, out_options_), spec_.beta);
@@ -38,6 +40,7 @@ class TorchMatmul final : public Matmul {
   void multiply(const MatmulOperands& operands) const {
     const at::Tensor a = view(operands.a, spec_.a, spec_.m, spec_.k), b = view(operands.b, spec_.b, spec_.k, spec_.n);
     at::Tensor d = view(operands.d, spec_.d, spec_.m, spec_.n);
+    sum(operands);
     if (d.numel() == 0) return;
     if (spec_.beta != 0)
       add(view(operands.c, spec_.c, spec_.m, spec_.n), a, b, spec_.beta, &d);
@@ -78,6 +81,12 @@ class TorchMatmul final : public Matmul {
       at::addmm_out(*d, c, a, b, beta, spec_.alpha);
     else
       at::baddbmm_out(*d, c, a, b, beta, spec_.alpha);
+  }
+
+  void sum(const MatmulOperands& operands) const {
+    if (!spec_.sums) return;
+    at::Tensor sums = at::from_blob(operands.sums, {spec_.m}, out_options_);
+    at::sum_out(sums, view(operands.a, spec_.a, spec_.m, spec_.k), 1, false, out_options_.dtype().toScalarType());
   }
 
   void activate(const MatmulOperands& operands, at::Tensor* d) const {

@@ -73,6 +73,7 @@ struct Operands {
     if (spec.beta != 0) given.c = hold(memory(spec, spec.c, spec.m, spec.n, spec.out));
     if (spec.has_aux()) given.aux = hold(memory(spec, spec.aux, spec.m, spec.n, spec.dtype));
     if (spec.bias) given.bias = hold(memory(spec.n, spec, spec.dtype));
+    if (spec.sums) given.sums = hold(memory(spec.m, spec, spec.out));
   }
 };
 
@@ -142,7 +143,8 @@ MatmulSpec unfinished(MatmulSpec spec) {
   spec.alpha = 1;
   spec.beta = 0;
   spec.aux = spec.c = {};
-  spec.out = spec.dtype;
+  if (!spec.sums) spec.out = spec.dtype;
+  spec.sums = false;
   return spec;
 }
 
@@ -150,8 +152,12 @@ MatmulSpec unfinished(MatmulSpec spec) {
 double finishing_time(const MatmulSpec& spec, const Place& place) {
   const at::Tensor from = memory(spec.batch * spec.m * spec.n, spec, spec.dtype), beside = from.clone();
   at::Tensor to = at::empty(from.sizes(), from.options().dtype(torch_layer::to_torch(spec.out)));
+  at::Tensor summed;
+  if (spec.sums) summed = memory(spec.k * spec.m, spec, spec.dtype).view({spec.k, spec.m});
   auto way = [&] {
-    if (spec.activation == Activation::Relu)
+    if (spec.sums)
+      summed.sum(0);
+    else if (spec.activation == Activation::Relu)
       at::relu_out(to, from);
     else if (spec.activation == Activation::Gelu || spec.activation == Activation::GeluKept)
       at::gelu_out(to, from, "tanh");

@@ -124,7 +124,8 @@ PYBIND11_MODULE(graphlift_runtime, module) {
       py::arg("text"), py::arg("inputs"), py::arg("outputs"), py::arg("constants") = py::list(),
       py::arg("backend") = "reference");
   module.def("record", &torch_layer::record, py::arg("function"), py::arg("inputs"),
-             py::arg("symbolic") = std::vector<std::vector<int>>(), py::arg("backend") = "reference");
+             py::arg("symbolic") = std::vector<std::vector<int>>(), py::arg("backend") = "reference",
+             py::arg("mode") = "default");
   module.def("nanoseconds_of_add", [](py::handle left, py::handle right, int times, bool wrapped) {
     return torch_layer::nanoseconds_of_add(left.ptr(), right.ptr(), times, wrapped);
   });

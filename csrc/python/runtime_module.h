@@ -22,7 +22,7 @@ struct Runner {
 // Calls `function` on stand-ins for the tensors in `inputs`, and compiles what was recorded. `function` returns a list
 // of tensors. `symbolic`: per input, the dimensions that become symbols, in order s0, s1, ...
 Runner record(const pybind11::function& function, const pybind11::list& inputs,
-              const std::vector<std::vector<int>>& symbolic, const std::string& backend);
+              const std::vector<std::vector<int>>& symbolic, const std::string& backend, const std::string& mode);
 
 // Kernels for GPUs where there is none: as texts, and as the backend "cuda_on_cpu", which has tensors of the CPU and
 // whatever driver the process finds.

@@ -46,6 +46,7 @@ void bind_cuda(py::module_& module) {
   });
   module.def("cuda_refusal", &cuda::kernel_refusal);
   module.def("library_products", &cuda::library_products);
+  module.def("measurements", &cuda::measurements);
   module.def("nvrtc_refusal", [] { return cuda::compile_refusal(); });
   module.def("nvrtc_compile", [](const std::vector<std::string>& texts, int architecture) {
     std::vector<py::bytes> code;

@@ -29,7 +29,7 @@ class Recording {
 }  // namespace
 
 Runner record(const py::function& function, const py::list& inputs, const std::vector<std::vector<int>>& symbolic,
-              const std::string& backend) {
+              const std::string& backend, const std::string& mode) {
   ir::ShapeEnv shapes;
   std::unique_ptr<Tracer> tracer = make_tracer(&shapes);
   py::list stand_ins;
@@ -49,7 +49,9 @@ Runner record(const py::function& function, const py::list& inputs, const std::v
   std::unique_ptr<Traced> traced = tracer->finish(outputs);
   if (!traced) throw py::error_already_set();
   const size_t all = traced->outputs.size();  // bases of views that are returned without them come behind
-  return {make_executable(std::move(*traced), {backend::find_backend(backend)}), all, outputs.size()};
+  CompileOptions options{backend::find_backend(backend)};
+  options.how.mode = mode;
+  return {make_executable(std::move(*traced), options), all, outputs.size()};
 }
 
 }  // namespace graphlift::torch_layer

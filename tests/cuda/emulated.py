@@ -2,7 +2,8 @@
 
 A program, not a module of tests: a process that has loaded the emulated driver can use no real one. `emulated.py KIND
 PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, tiled, operators,
-products or random; NAME: a part of their names. `emulated.py told NAME...` prints what the emulated cuBLASLt was told.
+products or random; NAME: a part of their names. `emulated.py told NAME...` prints what the emulated cuBLASLt was told,
+`emulated.py measured` how much was measured.
 """
 
 import ctypes
@@ -65,6 +66,29 @@ def tell(*names):
         print(name, log().decode(), sep="\n", flush=True)
 
 
+def measure():
+    """How much is measured for one program after another, each of which is compiled twice."""
+    corpus, _ = begin()
+    import torch
+    from product_programs import PRODUCTS
+
+    def rows(device):
+        return [torch.linspace(-1, 1, 2**18, device=device).view(256, 1024).requires_grad_()]
+
+    programs = {one.name: one for one in PRODUCTS}
+    chosen = [("rows", lambda x: [x.softmax(-1)], rows)]
+    for name in ("block float16", "linear float32", "relu float64", "empty (8, 0, 16) float32"):
+        chosen.append((name, programs[name].function, programs[name].make))
+    for name, function, make in chosen:
+        counts = []
+        for _ in range(2):
+            before = corpus.runtime.measurements()
+            problem = corpus.check(function, make, "cpu", "cuda_on_cpu", mode="max-autotune-no-cudagraphs")
+            assert problem is None, problem
+            counts.append(corpus.runtime.measurements() - before)
+        print(name, *counts, sep=": ", flush=True)
+
+
 def main(kind, part, parts, only=""):
     corpus, _ = begin()
     right = 0
@@ -82,5 +106,7 @@ def main(kind, part, parts, only=""):
 if __name__ == "__main__":
     if sys.argv[1] == "told":
         tell(*sys.argv[2:])
+    elif sys.argv[1] == "measured":
+        measure()
     else:
         main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -105,7 +105,7 @@ bool fits(const Operation& op, const Layout& a, const Layout& b, const Layout& c
   const auto columns = [](const Layout& x, int t) { return t ? x.rows : x.columns; };
   for (const Layout* x : {&a, &b, &c, &d})
     if (x->pitch < static_cast<int64_t>(x->rows) || x->batch != d.batch) return false;
-  const bool widens = d.type == 0 && (a.type == 2 || a.type == 14) && !(op.epilogue & ~3u);
+  const bool widens = d.type == 0 && (a.type == 2 || a.type == 14) && !(op.epilogue & ~0x203u);
   if (a.type != b.type || c.type != d.type || (a.type != d.type && !widens)) return false;
   return rows(a, op.transpose_a) == d.rows && columns(b, op.transpose_b) == d.columns &&
          columns(a, op.transpose_a) == rows(b, op.transpose_b) && c.rows == d.rows && c.columns == d.columns;
@@ -234,7 +234,7 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
   if ((algorithm[1] == 0 ? 0u : 64u) > workspace_bytes || (algorithm[1] != 0 && !workspace)) return 7;
   for (const void* address : {a, b, c, static_cast<const void*>(d)})
     if (reinterpret_cast<uintptr_t>(address) % algorithm[2] != 0) return 7;
-  if ((op.epilogue & 4) && reinterpret_cast<uintptr_t>(op.bias) < 4096) return 7;
+  if ((op.epilogue & 0x204) && reinterpret_cast<uintptr_t>(op.bias) < 4096) return 7;
   const double times = read(op.scale, alpha, 0), added = read(op.scale, beta, 0);
   const auto inner = static_cast<int64_t>(op.transpose_a ? A.rows : A.columns);
   std::vector<double> values;
@@ -251,6 +251,12 @@ int cublasLtMatmul(void*, void* operation, const void* alpha, const void* a, voi
         write(D.type, d, batch * D.batch_stride + column * D.pitch + row,
               finish(op, D.type, value, row, column, batch));
       }
+  for (int64_t column = 0; op.epilogue == 512 && column < static_cast<int64_t>(D.columns); ++column) {
+    double sum = 0;
+    for (int64_t i = 0; i < inner; ++i)
+      sum += read(B.type, b, op.transpose_b ? i * B.pitch + column : column * B.pitch + i);
+    write(D.type, const_cast<void*>(op.bias), column, sum);
+  }
   const std::lock_guard lock(mutex);
   char line[256];
   std::snprintf(line, sizeof line, "type %d compute %d %ldx%ldx%ld batch %d trans %d%d epilogue %u alpha %g beta %g\n",

@@ -76,11 +76,11 @@ def run(function, make, device):
     return [t.detach() for t in outputs] + gradients, len(outputs)
 
 
-def check(function, make, device, backend, symbolic=()):
+def check(function, make, device, backend, symbolic=(), mode="default"):
     """Eager against the backend, on the sizes that were recorded and, where they may vary, on others."""
     eager, outputs = run(lambda inputs: function(*inputs), make, device)
     try:
-        runner = runtime.record(lambda *inputs: list(function(*inputs)), make(device), list(symbolic), backend)
+        runner = runtime.record(lambda *inputs: list(function(*inputs)), make(device), list(symbolic), backend, mode)
     except NotImplementedError:
         return None
     symbols = [size for t, dims in zip(make(device), symbolic) for size in (t.shape[d] for d in dims)]

@@ -98,6 +98,8 @@ for dtype in (F32, F64, F16, BF16):
     add("difference", lambda x, w, r: [x @ w - r], (8, 16), (16, 32), (8, 32), dtype=dtype)
     add("scaled", lambda x, w, b: [x @ w * 0.125 + b], (8, 16), (16, 32), (32,), dtype=dtype)
     add("widened", lambda x, w: [(x @ w).float()], (8, 16), (16, 32), dtype=dtype)
+    add("widened gradients", lambda x, w, b: [F.linear(x, w.bfloat16(), b.bfloat16())], (12, 16), (32, 16), (32,),
+        dtype=dtype, layout=lambda x, w, b: (x.bfloat16(), w, b))  # fmt: skip
     add("widened and read", lambda x, w: [(x @ w).float().sin()], (8, 16), (16, 32), dtype=dtype)
     add("two readers", lambda x, w: [F.relu(x @ w), (x @ w).sum(0)], (8, 16), (16, 32), dtype=dtype)
     add("addmm", lambda c, x, w: [torch.addmm(c, x, w, beta=0.5, alpha=2)], (8, 32), (8, 16), (16, 32), dtype=dtype)

@@ -173,10 +173,6 @@ Ref rule_number(Capture& c, const CallArgs& call) {
   if (call.nargs == 1 && call.callable == reinterpret_cast<PyObject*>(&PyFloat_Type) &&
       torch_layer::is_graph_float(call.args[0]))
     return Ref::borrow(call.args[0]);
-  if (call.nargs == 1 && call.callable == reinterpret_cast<PyObject*>(&PyFloat_Type) &&
-      torch_layer::is_sym_scalar(call.args[0]))
-    if (Ref made = c.tracer->float_of_size(*c.tracer->sym_of(call.args[0]), false); made || PyErr_Occurred())
-      return made;
   return run_prepared(c, call, kPure);
 }
 

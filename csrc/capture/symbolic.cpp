@@ -63,30 +63,6 @@ std::optional<torch_layer::Arithmetic> arithmetic_of(int op) {
   }
 }
 
-bool is_sym_int(PyObject* object) { return torch_layer::is_sym_scalar(object) && !torch_layer::is_graph_float(object); }
-
-// A size as the operand of arithmetic that gives a float: the object itself where it has to be the number.
-Ref as_float(Capture& capture, PyObject* object, bool divides) {
-  const std::optional<ir::Sym> size = is_sym_int(object) ? as_sym(capture, object) : std::nullopt;
-  if (!size || size->is_constant() || (divides && capture.shapes.hint(*size) == 0)) return Ref::borrow(object);
-  if (divides) capture.shapes.guard(ir::Relation::Ne, *size, ir::Sym(0));
-  Ref made = capture.tracer->float_of_size(*size, divides);
-  return made || PyErr_Occurred() ? std::move(made) : Ref::borrow(object);
-}
-
-// Arithmetic of sizes whose result is a float in Python.
-bool makes_float(int op, PyObject* left, PyObject* right) {
-  auto number = [](PyObject* object) {
-    return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || torch_layer::is_sym_scalar(object);
-  };
-  if (!number(left) || !number(right) || (!is_sym_int(left) && !is_sym_int(right))) return false;
-  constexpr int kTrueDivide = 11, kAdd = 0, kSubtract = 10, kMultiply = 5;  // NB_...
-  if (op == kTrueDivide) return true;
-  const bool beside_float = PyFloat_CheckExact(left) || PyFloat_CheckExact(right) ||
-                            torch_layer::is_graph_float(left) || torch_layer::is_graph_float(right);
-  return beside_float && (op == kAdd || op == kSubtract || op == kMultiply);
-}
-
 // A float that the graph computes with another, or with a number or a tensor.
 bool float_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {
   const std::optional<torch_layer::Arithmetic> arithmetic = arithmetic_of(op);
@@ -107,11 +83,6 @@ bool float_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref
 
 bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {
   if (!torch_layer::is_sym_scalar(left) && !torch_layer::is_sym_scalar(right)) return false;
-  if (makes_float(op % kInplace, left, right)) {
-    const Ref a = as_float(capture, left, false), b = as_float(capture, right, op % kInplace == 11);
-    if (!a || !b) return true;  // with an error
-    if (float_binary(capture, op, a.get(), b.get(), result)) return true;
-  }
   if (float_binary(capture, op, left, right, result)) return true;
   std::optional<ir::Sym> a, b;
   if (!operands(capture, left, right, &a, &b)) return false;

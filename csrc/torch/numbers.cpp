@@ -187,15 +187,6 @@ Ref TracerImpl::number_of(PyObject* stand_in) {
   });
 }
 
-Ref TracerImpl::float_of_size(const ir::Sym& size, bool divides) {
-  if (calls()) return {};  // no call of the program's
-  return with_python_errors([&] {
-    GraphFloat number{at::scalar_tensor(c10::Scalar(to_sym_int(*shapes_, size)), c10::kDouble)};
-    number.divides = divides;
-    return wrap_float(std::move(number), [this, size] { return static_cast<double>(shapes_->specialize(size)); });
-  });
-}
-
 Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
   return with_python_errors([&]() -> Ref {
     const GraphFloatRef a = graph_float_of(left), b = graph_float_of(right);
@@ -205,7 +196,7 @@ Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
     const bool of_data = (a && a->of_data) || (b && b->of_data);
     const bool chooses = op == Arithmetic::Max || op == Arithmetic::Min;
     if ((op == Arithmetic::Pow || chooses) && !of_data) return {};
-    if (op == Arithmetic::Div && (b ? !b->of_data && !b->divides : *y == 0)) return {};
+    if (op == Arithmetic::Div && (b ? !b->of_data : *y == 0)) return {};
     auto operand = [](const GraphFloatRef& of, const std::optional<double>& number) {
       if (of) return of->tensor;
       at::Tensor constant = c10::scalar_to_tensor(*number);

@@ -27,7 +27,6 @@ struct GraphFloat {
   bool of_data = false;                  // nobody knows its value while capturing
   std::vector<int> inputs = {};          // primals that it is made of
   std::optional<OfInput> of_input = {};  // where decisions on it can be guarded
-  bool divides = false;                  // it is not zero
   bool maybe_int = false;                // in Python it may be an int: max(1, x)
   std::function<double()> fix = {};  // its value now, which the recording then relies on; throws when nobody knows it
 };

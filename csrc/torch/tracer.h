@@ -111,16 +111,13 @@ class Tracer {
   virtual Ref sym_int(const ir::Sym& value) = 0;
   virtual std::optional<ir::Sym> sym_of(PyObject* sym_int) const = 0;
 
-  // --- floats that the graph computes: torch.SymFloat objects ---
-  // An outside float that varies: the next primal.
+  // --- floats that the graph computes: torch.SymFloat objects
+  // --------------------------------------------------------- An outside float that varies: the next primal.
   virtual Ref number_input(PyObject* number) = 0;
   virtual std::optional<int> number_primal(PyObject* number) const = 0;  // of such an input itself
   // The number in a floating-point stand-in on the CPU without dimensions. Null without an error: another tensor.
   virtual Ref number_of(PyObject* stand_in) = 0;
   virtual Ref number_tensor(PyObject* number) const = 0;  // its stand-in as an output; null: no such float
-  // The size as a float that the graph computes; `divides`: it was guarded not to be zero. Null without an error: it
-  // has to be the number itself.
-  virtual Ref float_of_size(const ir::Sym& size, bool divides) = 0;
   // Null without an error: not among such floats and plain numbers, or Python might raise.
   virtual Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) = 0;
   // A comparison (Py_LT, ...) of such floats that were read from one input: what it gives now, and the check on that

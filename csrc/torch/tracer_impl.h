@@ -81,7 +81,6 @@ class TracerImpl final : public Tracer {
   Ref number_of(PyObject* stand_in) override;
   std::optional<int> number_primal(PyObject* number) const override;
   Ref number_tensor(PyObject* number) const override;
-  Ref float_of_size(const ir::Sym& size, bool divides) override;
   Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) override;
   std::optional<Decision> decide(int op, PyObject* left, PyObject* right) override;
   Reached reached(std::span<PyObject* const> roots) override;

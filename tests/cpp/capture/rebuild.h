@@ -69,7 +69,6 @@ class FakeTracer final : public torch_layer::Tracer {
   std::optional<int> number_primal(PyObject*) const override { return std::nullopt; }
   Ref number_of(PyObject*) override { return Ref(); }
   Ref number_tensor(PyObject*) const override { return Ref(); }
-  Ref float_of_size(const ir::Sym&, bool) override { return {}; }
   Ref arithmetic(torch_layer::Arithmetic, PyObject*, PyObject*) override { return Ref(); }
   std::optional<Decision> decide(int, PyObject*, PyObject*) override { return std::nullopt; }
   Reached reached(std::span<PyObject* const>) override { return {}; }

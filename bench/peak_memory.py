@@ -2,18 +2,25 @@
 
     python bench/peak_memory.py [--full] [--names gpt,convnet] [--hows eager,compile,graphlift] [--steps 5]
 
-MiB: the process's own peak (VmHWM, reset before the first step) minus what was resident then. Compiling is part of it
-in the column "first", and not in "later". "data" is "later" without pages of files (code of libraries, which the system
-can drop and shares between processes).
+MiB beyond what there was before the first step. Of the process alone: its own peak (VmHWM, reset first); compiling is
+part of it in the column "first", and not in "later"; "data" is "later" without pages of files (code of libraries, which
+the system can drop and shares between processes). Of the process and all that it starts (compilers, workers), sampled
+each 20 ms from outside: "tree first" is the most during the first step, "tree later" the median of later steps, for a
+second at least. There a page that processes share counts for each in part (PSS).
 """
 
 import argparse
 import json
+import select
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HOWS = ("eager", "compile", "graphlift")
+COLUMNS = ("first", "later", "data", "tree first", "tree later")
+PERIOD_S, LATER_S = 0.02, 1.0
 
 
 def status(field):
@@ -53,17 +60,73 @@ def step_of(name, how, full):
     return step
 
 
+def say(result):
+    """To the process that samples, which answers when it is done with what there is now."""
+    print(json.dumps(result), flush=True)
+    sys.stdin.readline()
+
+
 def cell(name, how, full, steps):
-    """The peaks of the first step, of later ones, and of later ones without files."""
+    """Says the peaks of the first step, of later ones, and of later ones without files, each when it is known."""
     step = step_of(name, how, full)
-    peaks = []
     before, data = status("VmRSS"), status("RssAnon")
-    for count in (1, steps):
-        reset_peak()
-        for _ in range(count):
-            step()
-        peaks.append(status("VmHWM") - before)
-    return [*peaks, status("VmHWM") - status("RssFile") - data]
+    say(None)
+    reset_peak()
+    step()
+    say(status("VmHWM") - before)
+    reset_peak()
+    end = time.monotonic() + LATER_S
+    while steps > 0 or time.monotonic() < end:
+        step()
+        steps -= 1
+    peak = status("VmHWM")
+    say([peak - before, peak - status("RssFile") - data])
+
+
+def tree(pid):
+    """A process and all below it."""
+    found = [pid]
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += tree(int(child))
+    return found
+
+
+def pss(pid):
+    """MiB of a process and of all that it started, those that end meanwhile left out."""
+    total = 0
+    try:
+        members = tree(pid)
+    except OSError:
+        members = [pid]
+    for member in members:
+        try:
+            text = Path(f"/proc/{member}/smaps_rollup").read_text()
+            total += int(text.split("\nPss:")[1].split()[0])
+        except (OSError, IndexError):
+            continue
+    return total / 1024
+
+
+def measured(command):
+    """The columns of a cell."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    said, samples = [], [[]]
+    while len(said) < 3:
+        ready, _, _ = select.select([process.stdout], [], [], PERIOD_S)
+        samples[-1].append(pss(process.pid))
+        if not ready:
+            continue
+        line = process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{command} ended early: {process.wait()}")
+        said.append(json.loads(line))
+        samples.append([])
+        process.stdin.write("\n")
+        process.stdin.flush()
+    process.wait()
+    start, first, later = samples[0][-1], samples[1], samples[2]
+    return [said[1], *said[2], max(first) - start, statistics.median(later) - start]
 
 
 def main():
@@ -75,21 +138,18 @@ def main():
     parser.add_argument("--cell", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
-        print(json.dumps(cell(*options.cell, options.full, options.steps)))
-        return
-    import models
+        return cell(*options.cell, options.full, options.steps)
+    # This process maps nothing that a cell maps too.
+    listed = [sys.executable, "-c", "import models; print(','.join(models.WORKLOADS))"]
+    names = options.names or subprocess.run(listed, capture_output=True, text=True, cwd=Path(__file__).parent).stdout
 
-    hows = options.hows.split(",")
-    print("| workload | " + " | ".join(f"{how}: first | later | data" for how in hows) + " |")
-    print("|---" * (1 + 3 * len(hows)) + "|")
-    for name in options.names.split(",") if options.names else models.WORKLOADS:
-        row = [name]
-        for how in hows:
+    print("| workload | engine | " + " | ".join(COLUMNS) + " |")
+    print("|---" * (2 + len(COLUMNS)) + "|")
+    for name in names.strip().split(","):
+        for how in options.hows.split(","):
             command = [sys.executable, __file__, "--cell", name, how, "--steps", str(options.steps)]
-            done = subprocess.run(command + ["--full"] * options.full, capture_output=True, text=True)
-            peaks = json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
-            row += [f"{peak:.0f}" for peak in peaks] if peaks else 3 * ["failed"]
-        print("| " + " | ".join(row) + " |", flush=True)
+            peaks = measured(command + ["--full"] * options.full)
+            print(f"| {name} | {how} | " + " | ".join(f"{peak:.0f}" for peak in peaks) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -59,12 +59,14 @@ class Run {
   std::string program_of(const ir::Node& node, const HorizontalOptions& options) const {
     if (node.op != kernel_op()) return "";
     const Kernel& kernel = fused_.kernels[index_of(node)];
+    if (!has_constant_places(kernel)) return "";
     for (const ScalarNode& scalar : kernel.nodes)
-      if (scalar.kind == ScalarNode::Kind::Reduce || !scalar.integer.is_constant()) return "";
-    const std::string kind = options.kind ? options.kind(node) + "\n" : "";
-    if (kernel.axes.empty()) return kind + print(kernel);
+      if (scalar.kind == ScalarNode::Kind::Reduce) return "";
+    std::string kind;
+    if (options.kind && (kind = options.kind(node)).empty()) return "";
+    if (kernel.axes.empty()) return kind + "\n" + print(kernel);
     const auto any = of_any_size(kernel);
-    return any && kernel.axes[0].extent.constant() <= options.most_elements ? kind + print(*any) : "";
+    return any && kernel.axes[0].extent.constant() <= options.most_elements ? kind + "\n" + print(*any) : "";
   }
 
   // Nodes of one level wait for each other in no way, and neither do sets of them.

@@ -7,8 +7,9 @@
 namespace graphlift::codegen {
 
 struct HorizontalOptions {
-  int64_t most_elements = 1 << 18;                        // of a part; more are worth a call of their own
-  std::function<std::string(const ir::Node&)> kind = {};  // parts of one call are of one kind
+  int64_t most_elements = 1 << 18;  // of a part; more are worth a call of their own
+  // Parts of one call are of one kind; empty: no part of anything.
+  std::function<std::string(const ir::Node&)> kind = {};
 };
 
 // Behind write_in_place(). Parts are element-wise kernels of constant sizes that wait for each other in no way; calls

@@ -39,6 +39,7 @@ class InPlaceWriter {
     const int position = position_.at(value->node);
     if (position < kernels_only_from_ || last_use_[to.node] > position || !lies_alike(*value, to)) return;
     ir::ArgList& read = std::get<ir::ArgList>(value->node->args[1]);
+    if (reads_view_of(read, to)) return;
     const auto found = std::find_if(read.begin(), read.end(), [&](ir::Arg& item) { return *item.value() == to; });
     const auto place = static_cast<int>(found - read.begin());
     if (found == read.end())
@@ -53,6 +54,13 @@ class InPlaceWriter {
   bool lies_alike(const ir::ValueRef& value, const ir::ValueRef& to) const {
     const ir::TensorType &a = graph_.type(value), &b = graph_.type(to);
     return a.dtype == b.dtype && a.device == b.device && ops::same(a.sizes, b.sizes) && ops::same(a.strides, b.strides);
+  }
+
+  // At which places a view that is no index map reads is not known.
+  static bool reads_view_of(const ir::ArgList& read, const ir::ValueRef& to) {
+    return std::any_of(read.begin(), read.end(), [&](const ir::Arg& item) {
+      return *item.value() != to && ops::memory_owner(*item.value()) == to;
+    });
   }
 
   // The buffer of a result, and that of the input it is written to, as one: what is read of it is what is written.

@@ -151,17 +151,20 @@ void merge_axes(Kernel* kernel) {
   }
 }
 
+bool has_constant_places(const Kernel& kernel) {
+  auto constant = [](const Affine& index) { return index.offset.is_constant() && ir::is_constant(index.strides); };
+  return std::all_of(kernel.nodes.begin(), kernel.nodes.end(),
+                     [&](const ScalarNode& node) {
+                       return constant(node.index) && ir::is_constant(node.steps) && node.integer.is_constant();
+                     }) &&
+         std::all_of(kernel.stores.begin(), kernel.stores.end(),
+                     [&](const KernelStore& store) { return constant(store.index); });
+}
+
 std::optional<Kernel> of_any_size(const Kernel& kernel) {
-  if (kernel.axes.size() != 1 || kernel.axes[0].reduced) return std::nullopt;
+  if (kernel.axes.size() != 1 || kernel.axes[0].reduced || !has_constant_places(kernel)) return std::nullopt;
   const ir::Sym& extent = kernel.axes[0].extent;
   if (!extent.is_constant() || extent.constant() < 2) return std::nullopt;
-  auto constant = [](const Affine& index) {
-    return index.offset.is_constant() && (index.strides.empty() || index.strides[0].is_constant());
-  };
-  for (const ScalarNode& node : kernel.nodes)
-    if (!constant(node.index) || !node.integer.is_constant()) return std::nullopt;
-  for (const KernelStore& store : kernel.stores)
-    if (!constant(store.index)) return std::nullopt;
   Kernel made = kernel;
   made.axes[0].extent = ir::Sym::symbol(0);
   return made;

@@ -81,6 +81,9 @@ std::string verify(const Kernel& kernel);
 // Puts neighbouring axes together where every access lies so that they are one, and drops axes of one element.
 void merge_axes(Kernel* kernel);
 
+// No place that is read or written, and no number, varies with a size.
+bool has_constant_places(const Kernel& kernel);
+
 // The same kernel for any number of elements, symbol 0; nullopt: something else than the size of one kept axis, of two
 // elements or more, would vary.
 std::optional<Kernel> of_any_size(const Kernel& kernel);

@@ -18,7 +18,7 @@ bool constant(LowerCall& call) {
 // The fill value is argument `at`.
 template <size_t at>
 bool full(LowerCall& call) {
-  if (call.is_tensor(at) || !compute_type(call.out().dtype)) return false;
+  if (call.is_tensor(at) || !compute_type(call.out().dtype) || !call.fits(at, call.out().dtype)) return false;
   return call.give(filled(call, call.operand(at, call.out().dtype).value()));
 }
 

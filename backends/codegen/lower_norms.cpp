@@ -91,52 +91,98 @@ Expr unbiased(const Expr& like, const ir::Sym& n, double weight) {
   return like.number(weight * elements / (elements - 1));
 }
 
+// --- batches
+// -----------------------------------------------------------------------------------------------------------
+
+// What a batch norm of this dtype is computed with.
+std::optional<DType> norm_type(const ir::TensorType& input) {
+  const auto type = compute_type(input.dtype);
+  return type && ir::is_floating(*type) ? type : std::nullopt;
+}
+
+struct Moments {
+  Expr mean, variance;  // dims of statistics stay
+};
+
+// At once: both sums in double, in which squares of single numbers are exact.
+Moments moments(const Expr& x, const Flags& dims, const ir::Sym& elements, bool at_once) {
+  if (!at_once || x.type() != DType::float32) {
+    const Expr n = x.number(elements), mean = sum(x, dims) / n, off = x - mean;
+    return {mean, sum(off * off, dims) / n};
+  }
+  const Expr wide = x.cast(DType::float64), n = wide.number(elements);
+  const Expr mean = sum(wide, dims) / n, squares = sum(wide * wide, dims) / n;
+  return {mean.cast(x.type()), apply(Prim::Max, squares - mean * mean, 0.0).cast(x.type())};
+}
+
 struct Normalized {
   Expr y, mean, variance, rstd;  // dims of statistics stay
   Flags dims;
   ir::Sym elements;
 };
 
+// (x - mean) * rstd * weight + bias; weight and bias are arguments 1 and 2.
+Expr scaled(LowerCall& call, const Expr& x, const Expr& mean, const Expr& rstd) {
+  Expr y = (x - mean) * rstd;
+  if (!call.none(1)) y = y * along(call.operand(1, x.type()), 1, x.rank());
+  if (!call.none(2)) y = y + along(call.operand(2, x.type()), 1, x.rank());
+  return y;
+}
+
 // input, weight, bias.
 std::optional<Normalized> normalized(LowerCall& call, double eps) {
-  const DType dtype = DType::float32;
-  const Expr x = call.operand(0, dtype);
-  const int rank = x.rank();
-  const Flags dims = all_but(rank, 1);
+  const auto dtype = norm_type(call.type(0));
+  if (!dtype) return std::nullopt;
+  const Expr x = call.operand(0, *dtype);
+  const Flags dims = all_but(x.rank(), 1);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0) || elements.same(1)) return std::nullopt;
-  const Expr n = x.number(elements);
-  const Expr mean = sum(x, dims) / n, off = x - mean;
-  const Expr variance = sum(off * off, dims) / n;
+  const auto [mean, variance] = moments(x, dims, elements, call.moments_at_once);
   const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + eps);
-  Expr y = off * rstd;
-  if (!call.none(1)) y = y * along(call.operand(1, dtype), 1, rank);
-  if (!call.none(2)) y = y + along(call.operand(2, dtype), 1, rank);
-  return Normalized{y, mean, variance, rstd, dims, elements};
+  return Normalized{scaled(call, x, mean, rstd), mean, variance, rstd, dims, elements};
 }
 
 // Results: output, save_mean, save_invstd.
-bool without_statistics(LowerCall& call, bool training, double eps) {
-  if (call.type(0).dtype != DType::float32 || !training) return false;
+bool by_statistics_of_batch(LowerCall& call, double eps) {
   const auto y = normalized(call, eps);
   return y && call.give(y->y) && call.give(flat(y->mean, y->dims)) && call.give(flat(y->rstd, y->dims));
 }
 
-// input, weight, bias, training, momentum, eps.
-bool batch_norm_without_statistics(LowerCall& call) { return without_statistics(call, call.boolean(3), call.real(5)); }
+// The same results; on CPU the last two have no elements.
+bool by_running_statistics(LowerCall& call, double eps) {
+  const auto dtype = norm_type(call.type(0));
+  if (!dtype) return false;
+  const Expr x = call.operand(0, *dtype), mean = call.operand(3, *dtype);
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, call.operand(4, *dtype) + eps);
+  call.give(scaled(call, x, along(mean, 1, x.rank()), along(rstd, 1, x.rank())));
+  for (size_t i : {1, 2}) {
+    const Expr& kept = i == 1 ? mean : rstd;
+    const bool none = call.out(i).sizes[0].same(0);
+    call.give(none ? Expr(&call.graph, call.graph.expand(x.number(0.0).value(), call.out(i).sizes)) : kept);
+  }
+  return true;
+}
 
-// input, weight, bias, running_mean, running_var, training, momentum, eps; running statistics are written in place.
+// input, weight, bias, training, momentum, eps.
+bool batch_norm_without_statistics(LowerCall& call) {
+  return call.boolean(3) && by_statistics_of_batch(call, call.real(5));
+}
+
+// input, weight, bias, running_mean, running_var, training, momentum, eps. Running statistics would be written in
+// place.
 bool native_batch_norm(LowerCall& call) {
-  return call.none(3) && call.none(4) && without_statistics(call, call.boolean(5), call.real(7));
+  const bool has_statistics = !call.none(3) && !call.none(4), training = call.boolean(5);
+  if (training) return call.none(3) && call.none(4) && by_statistics_of_batch(call, call.real(7));
+  return has_statistics && by_running_statistics(call, call.real(7));
 }
 
 // input, weight, bias, running_mean, running_var, training, momentum, eps.
 // Results: output, save_mean, save_invstd, new running mean, new running variance.
 bool batch_norm_functional(LowerCall& call) {
-  const DType dtype = DType::float32;
-  if (call.type(0).dtype != dtype || !call.boolean(5)) return false;
+  if (!call.boolean(5)) return false;
   const auto y = normalized(call, call.real(7));
   if (!y) return false;
+  const DType dtype = y->y.type();
   const Expr mean = flat(y->mean, y->dims), variance = flat(y->variance, y->dims);
   const double m = call.real(6);
   call.give(y->y);
@@ -148,8 +194,9 @@ bool batch_norm_functional(LowerCall& call) {
 
 // grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask.
 bool batch_norm_backward(LowerCall& call) {
-  const DType dtype = DType::float32;
-  if (call.type(1).dtype != dtype) return false;
+  const auto type = norm_type(call.type(1));
+  if (!type) return false;
+  const DType dtype = *type;
   const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
   const int rank = x.rank();
   const Flags dims = all_but(rank, 1);
@@ -206,6 +253,85 @@ Flags within_groups(const ir::Dims& grouped) {
   return dims;
 }
 
+// --- channels last: sums per image and channel first, along which memory is read in its order
+// --------------------------
+
+bool has_channels_last(const ir::TensorType& type) {
+  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
+}
+
+// Sizes of the groups with one pixel.
+ir::Dims without_pixels(ir::Dims grouped) {
+  std::fill(grouped.begin() + 3, grouped.end(), ir::Sym(1));
+  return grouped;
+}
+
+Flags pixels(const Expr& x) {
+  Flags dims(x.sizes().size(), true);
+  dims[0] = dims[1] = false;
+  return dims;
+}
+
+Flags channels_of_groups(const ir::Dims& grouped) {
+  Flags dims(grouped.size(), false);
+  dims[2] = true;
+  return dims;
+}
+
+// A value per image and group, or that and channel, as one per image and channel, in memory: lanes run along channels,
+// over the borders of groups.
+Expr per_image_and_channel(const Expr& x, const ir::Dims& grouped, const Expr& like) {
+  const Value spread = x.graph()->expand(x.value(), without_pixels(grouped));
+  ir::Dims sizes = like.sizes();
+  std::fill(sizes.begin() + 2, sizes.end(), ir::Sym(1));
+  return reshaped({x.graph(), x.graph()->map(Prim::Copy, {spread})}, std::move(sizes));
+}
+
+bool group_norm_channels_last(LowerCall& call, const ir::Dims& grouped) {
+  const DType dtype = DType::float32;
+  const Expr x = call.operand(0, dtype);
+  const Flags image = pixels(x), channels = channels_of_groups(grouped);
+  const Expr area = x.number(count(x, image)), width = x.number(grouped[2]);
+  const Expr mean_of_channel = sum(x, image) / area, off = x - mean_of_channel;
+  const Expr means = reshaped(mean_of_channel, without_pixels(grouped)),
+             squares = reshaped(sum(off * off, image), without_pixels(grouped));
+  const Expr mean = sum(means, channels) / width, apart = means - mean;
+  const Expr variance = (sum(squares, channels) + sum(apart * apart, channels) * area) / (area * width);
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + call.real(7));
+  const Expr scale = call.none(1) ? rstd : rstd * per_channel(call.operand(1, dtype), grouped);
+  Expr y = (x - per_image_and_channel(mean, grouped, x)) * per_image_and_channel(scale, grouped, x);
+  if (!call.none(2)) y = y + along(call.operand(2, dtype), 1, x.rank());
+  call.give(y);
+  call.give(reshaped(mean, call.out(1).sizes));
+  return call.give(reshaped(rstd, call.out(2).sizes));
+}
+
+bool group_norm_backward_channels_last(LowerCall& call, const ir::Dims& grouped) {
+  const DType dtype = DType::float32;
+  const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
+  const Flags image = pixels(x), channels = channels_of_groups(grouped);
+  const Expr n = x.number(count(x, image) * grouped[2]);
+  const Expr rstd = per_group(call.operand(3, dtype), grouped);
+  const Expr off = x - per_image_and_channel(per_group(call.operand(2, dtype), grouped), grouped, x);
+  const Expr totals = reshaped(sum(grad, image), without_pixels(grouped)),
+             dots = reshaped(sum(grad * off, image), without_pixels(grouped));
+  const Expr weight = call.none(4) ? x.number(1.0) : per_channel(call.operand(4, dtype), grouped);
+  if (call.wants(0)) {
+    const Expr a = sum(totals * weight, channels) / n, b = sum(dots * weight, channels) / n;
+    auto spread = [&](const Expr& value) { return per_image_and_channel(value, grouped, x); };
+    call.give(grad * spread(rstd * weight) - off * spread(rstd * rstd * rstd * b) - spread(rstd * a));
+  } else {
+    call.give_nothing();
+  }
+  Flags images(grouped.size(), false);
+  images[0] = true;
+  call.wants(1) ? call.give(reshaped(sum(dots * rstd, images), call.out(1).sizes)) : call.give_nothing();
+  return call.wants(2) ? call.give(reshaped(sum(totals, images), call.out(2).sizes)) : call.give_nothing();
+}
+
+// --- groups in any layout
+// ----------------------------------------------------------------------------------------------
+
 // input, weight, bias, N, C, HxW, groups, eps. Results: output, mean, rstd.
 bool group_norm(LowerCall& call) {
   const DType dtype = DType::float32;
@@ -215,6 +341,7 @@ bool group_norm(LowerCall& call) {
   const Flags dims = within_groups(*grouped);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0)) return false;
+  if (has_channels_last(call.type(0))) return group_norm_channels_last(call, *grouped);
   const Expr n = x.number(elements);
   const Expr mean = sum(x, dims) / n, off = x - mean;
   const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(off * off, dims) / n + call.real(7));
@@ -237,6 +364,7 @@ bool group_norm_backward(LowerCall& call) {
   const Flags dims = within_groups(*grouped);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0)) return false;
+  if (has_channels_last(call.type(1))) return group_norm_backward_channels_last(call, *grouped);
   const Expr n = x.number(elements), rstd = per_group(call.operand(3, dtype), *grouped);
   const Expr xhat = (x - per_group(call.operand(2, dtype), *grouped)) * rstd;
   const Expr scaled = call.none(4) ? grad : grad * per_channel(call.operand(4, dtype), *grouped);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/codegen/lower_rule.h"
+#include "ops/layout.h"
 
 namespace graphlift::codegen {
 namespace {
@@ -35,10 +36,13 @@ std::optional<Piece> slice_of(LowerCall& call, int dim, const ir::Sym& size, siz
 // Lanes run along it: elements elsewhere along it would be read one by one, and torch's copies are faster.
 bool is_fastest(const ir::TensorType& type, int dim) { return type.strides[static_cast<size_t>(dim)].same(1); }
 
-// Within the pieces `inside`, which has their sizes; elsewhere `outside`.
+// Within the pieces `inside`, which has their sizes (torch would also expand it to them); elsewhere `outside`.
 bool place(LowerCall& call, const Expr& inside, const std::vector<Piece>& pieces, const Expr& outside) {
   if (!call.gathers) return false;
   const Dims& sizes = call.out().sizes;
+  Dims whole = sizes;
+  for (const Piece& piece : pieces) whole[static_cast<size_t>(piece.dim)] = piece.count;
+  if (!ops::same(inside.sizes(), whole)) return false;
   std::vector<Value> places;
   std::vector<int> picks(sizes.size(), -1);
   std::vector<ViewDim> dims;
@@ -59,11 +63,13 @@ bool place(LowerCall& call, const Expr& inside, const std::vector<Piece>& pieces
   return call.give(select(*within, read, outside));
 }
 
-// One row, plane, ... of the result; `index` is an argument.
+// One row, plane, ... of the result, of which `inside` has the sizes; `index` is an argument.
 bool place_one(LowerCall& call, const Expr& inside, int dim, size_t index, const Expr& outside) {
   const ir::Sym* at = call.node.args[index].sym();
   const ir::Sym& size = call.out().sizes[static_cast<size_t>(dim)];
-  if (!at || !at->is_constant()) return false;
+  Dims row_sizes = call.out().sizes;
+  row_sizes.erase(row_sizes.begin() + dim);
+  if (!at || !at->is_constant() || !ops::same(inside.sizes(), row_sizes)) return false;
   const ir::Sym place = at->constant() < 0 ? *at + size : *at;
   const Expr row(&call.graph, call.graph.add_dim(inside.value(), dim));
   const Expr along(&call.graph, call.graph.iota(call.out().sizes, dim));
@@ -110,7 +116,7 @@ bool constant_pad(LowerCall& call) {
     if (!pad[i].same(0) || !pad[i + 1].same(0)) pieces.push_back({static_cast<int>(dim), pad[i].constant(), n});
   }
   const DType dtype = call.out().dtype;
-  return place(call, call.operand(0, dtype), pieces, call.operand(2, dtype));
+  return call.fits(2, dtype) && place(call, call.operand(0, dtype), pieces, call.operand(2, dtype));
 }
 
 // self, dims.

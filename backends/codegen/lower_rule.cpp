@@ -1,6 +1,7 @@
 // Owns: what lowering rows are written with, and the table of all rows.
 #include "backends/codegen/lower_rule.h"
 
+#include <cmath>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -31,6 +32,28 @@ Expr LowerCall::operand(size_t i, ir::DType dtype) const {
   if (arg.value()) return tensor(i).cast(*type);
   if (const ir::Sym* number = arg.sym()) return {&graph, graph.number(*number, *type)};
   return {&graph, graph.number(real(i), *type)};
+}
+
+// Whole negative numbers wrap around in unsigned types; floats have infinities and NaN.
+bool LowerCall::fits(size_t i, ir::DType dtype) const {
+  const ir::Sym* whole = node.args[i].sym();
+  const auto* given = std::get_if<double>(&node.args[i]);
+  if ((!whole && !given) || dtype == ir::DType::bool_ || dtype == ir::DType::float64) return true;
+  if (whole && !whole->is_constant()) return ir::bytes(dtype) >= (ir::is_floating(dtype) ? 4 : 8);
+  const double value = whole ? static_cast<double>(whole->constant()) : *given;
+  if (ir::is_floating(dtype)) {
+    const double most = dtype == ir::DType::float16    ? 65504
+                        : dtype == ir::DType::bfloat16 ? 0x1.fep127
+                                                       : 0x1.fffffep127;
+    return !std::isfinite(value) || std::abs(value) <= most;
+  }
+  const int bits = 8 * ir::bytes(dtype);
+  if (ir::category(dtype) == ir::DTypeCategory::Int) {
+    const double half = std::ldexp(1.0, bits - 1);
+    return value >= -half && value <= (bits == 64 ? half : half - 1);
+  }
+  const double most = std::ldexp(1.0, bits) - 1;
+  return value >= (whole ? -most : 0) && value <= most;
 }
 
 double LowerCall::real(size_t i) const {

@@ -59,6 +59,7 @@ struct LowerCall {
   TensorGraph& graph;
   const std::function<Value(const ir::ValueRef&)>& read;
   bool gathers = false;             // whether kernels may read at places from data
+  bool moments_at_once = false;     // see LowerOptions
   std::vector<Value> results = {};  // one per output of the node; null where nothing is
 
   bool none(size_t i) const { return node.args[i].is_none(); }
@@ -69,6 +70,8 @@ struct LowerCall {
   bool wants(size_t i) const { return i < node.outputs.size() && node.outputs[i].has_value(); }
   // A tensor or a number, in the compute type of `dtype`.
   Expr operand(size_t i, ir::DType dtype) const;
+  // Whether torch's checked conversion takes it: fills raise on numbers that a dtype does not have. Tensors: yes.
+  bool fits(size_t i, ir::DType dtype) const;
   double real(size_t i) const;
   ir::Sym sym(size_t i) const { return *node.args[i].sym(); }
   int64_t integer(size_t i) const { return node.args[i].sym()->constant(); }

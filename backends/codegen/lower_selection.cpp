@@ -21,24 +21,26 @@ bool where(LowerCall& call) {
 bool masked_fill(LowerCall& call) {
   const DType dtype = call.out().dtype;
   const Expr mask = call.tensor(1);
-  if (mask.type() != DType::bool_) return false;
+  if (mask.type() != DType::bool_ || !call.fits(2, dtype)) return false;
   return call.give(select(mask, call.operand(2, dtype), call.operand(0, dtype)));
 }
 
 // NaN in self stays; a bound that is NaN gives NaN.
-Expr bounded(LowerCall& call, int low, int high) {
+bool bounded(LowerCall& call, int low, int high) {
   const DType dtype = call.out().dtype;
+  for (const int bound : {low, high})
+    if (bound >= 0 && !call.fits(static_cast<size_t>(bound), dtype)) return false;
   Expr x = call.operand(0, dtype);
   if (low >= 0 && !call.none(static_cast<size_t>(low)))
     x = apply(Prim::Max, x, call.operand(static_cast<size_t>(low), dtype));
   if (high >= 0 && !call.none(static_cast<size_t>(high)))
     x = apply(Prim::Min, x, call.operand(static_cast<size_t>(high), dtype));
-  return x;
+  return call.give(x);
 }
 
-bool clamp(LowerCall& call) { return call.give(bounded(call, 1, 2)); }
-bool clamp_min(LowerCall& call) { return call.give(bounded(call, 1, -1)); }
-bool clamp_max(LowerCall& call) { return call.give(bounded(call, -1, 1)); }
+bool clamp(LowerCall& call) { return bounded(call, 1, 2); }
+bool clamp_min(LowerCall& call) { return bounded(call, 1, -1); }
+bool clamp_max(LowerCall& call) { return bounded(call, -1, 1); }
 
 // self, diagonal.
 template <Prim keep>

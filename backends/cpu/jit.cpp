@@ -3,10 +3,12 @@
 
 #include <Python.h>
 
+#include <chrono>
 #include <optional>
 #include <span>
 #include <unordered_map>
 
+#include "backends/cpu/mapped_code.h"
 #include "base/error.h"
 #include "base/once.h"
 #include "base/ref.h"
@@ -57,9 +59,16 @@ const Host& host() {
   });
 }
 
+using Clock = std::chrono::steady_clock;
+
+// Since the compiler rested; held by the GIL.
+Clock::duration compiling{};
+
 KernelFunction compile_text(const KernelCode& code) {
+  const Clock::time_point start = Clock::now();
   const Ref address =
       Ref::steal(PyObject_CallMethod(host().module.get(), "compile", "ss", code.name.c_str(), code.text.c_str()));
+  compiling += Clock::now() - start;
   if (!address) internal_error(__FILE__, __LINE__, "LLVM refused a kernel: " + pending_error() + "\n" + code.text);
   return reinterpret_cast<KernelFunction>(PyLong_AsSize_t(address.get()));
 }
@@ -69,6 +78,13 @@ KernelFunction compile_text(const KernelCode& code) {
 const Target& host_target() { return host().target; }
 
 const std::string& jit_refusal() { return host().refusal; }
+
+void rest_compiler() {
+  constexpr std::chrono::milliseconds kReadingAgain{3};
+  if (compiling < 8 * kReadingAgain) return;
+  compiling = {};
+  for (const char* library : {"libllvmlite.", "libdnnl."}) unmap_code(library);
+}
 
 namespace {
 

@@ -23,5 +23,8 @@ const Target& host_target();
 // Why kernels can't be compiled here (llvmlite is missing); empty: they can.
 const std::string& jit_refusal();
 std::shared_ptr<const CompiledKernel> compile_kernel(const codegen::Kernel& kernel);
+// Behind a graph's kernels and products: the pages of LLVM's code, and of oneDNN's, are given back, where compiling
+// took long beside reading them again.
+void rest_compiler();
 
 }  // namespace graphlift::cpu

@@ -28,13 +28,14 @@ class KernelCall final : public reference::NativeCall {
   }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
+    for (size_t i = 0; i < results_.size(); ++i) {
+      const int target = memory_.results[i].target;
+      outputs[i] = target < 0 ? results_[i].allocate(symbols) : reference::to_be_written(*inputs[target]);
+    }
     c10::SmallVector<void*, 24> buffers;
     for (size_t i = 0; i < memory_.reads; ++i) buffers.push_back(const_cast<void*>(inputs[i]->const_data_ptr()));
-    for (size_t i = 0; i < results_.size(); ++i) {
-      const codegen::KernelMemory::Result& result = memory_.results[i];
-      outputs[i] = result.target < 0 ? results_[i].allocate(symbols) : *inputs[result.target];
-      if (result.buffer) buffers.push_back(outputs[i].mutable_data_ptr());
-    }
+    for (size_t i = 0; i < results_.size(); ++i)
+      if (memory_.results[i].buffer) buffers.push_back(outputs[i].mutable_data_ptr());
     c10::SmallVector<int64_t, 8> numbers;
     for (const ir::Sym& number : kernel_->numbers) numbers.push_back(number.eval(symbols));
     if (shares_.size() == 1) return run_stage(0, buffers.data(), numbers.data(), symbols);

@@ -24,13 +24,20 @@ struct InstructionRow {
 };
 
 constexpr InstructionRow kInstructions[] = {
-    {Prim::Add, "fadd contract", "add", "add", "or"},   {Prim::Sub, "fsub contract", "sub", "sub", "xor"},
-    {Prim::Mul, "fmul contract", "mul", "mul", "and"},  {Prim::Div, "fdiv", nullptr, nullptr, nullptr},
-    {Prim::Min, "@minimum", "@smin", "@umin", "and"},   {Prim::Max, "@maximum", "@smax", "@umax", "or"},
-    {Prim::And, nullptr, "and", "and", "and"},          {Prim::Or, nullptr, "or", "or", "or"},
-    {Prim::Xor, nullptr, "xor", "xor", "xor"},          {Prim::Sqrt, "@sqrt", nullptr, nullptr, nullptr},
-    {Prim::Floor, "@floor", nullptr, nullptr, nullptr}, {Prim::Ceil, "@ceil", nullptr, nullptr, nullptr},
-    {Prim::Trunc, "@trunc", nullptr, nullptr, nullptr}, {Prim::Round, "@roundeven", nullptr, nullptr, nullptr},
+    {Prim::Add, "fadd", "add", "add", "or"},
+    {Prim::Sub, "fsub", "sub", "sub", "xor"},
+    {Prim::Mul, "fmul", "mul", "mul", "and"},
+    {Prim::Div, "fdiv", nullptr, nullptr, nullptr},
+    {Prim::Min, "@minimum", "@smin", "@umin", "and"},
+    {Prim::Max, "@maximum", "@smax", "@umax", "or"},
+    {Prim::And, nullptr, "and", "and", "and"},
+    {Prim::Or, nullptr, "or", "or", "or"},
+    {Prim::Xor, nullptr, "xor", "xor", "xor"},
+    {Prim::Sqrt, "@sqrt", nullptr, nullptr, nullptr},
+    {Prim::Floor, "@floor", nullptr, nullptr, nullptr},
+    {Prim::Ceil, "@ceil", nullptr, nullptr, nullptr},
+    {Prim::Trunc, "@trunc", nullptr, nullptr, nullptr},
+    {Prim::Round, "@roundeven", nullptr, nullptr, nullptr},
 };
 
 struct CompareRow {

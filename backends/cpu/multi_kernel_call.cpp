@@ -66,7 +66,7 @@ class MultiKernelCall final : public reference::NativeCall {
     at::Tensor block;
     if (block_bytes_ > 0) block = at::detail::empty_cpu({block_bytes_}, c10::ScalarType::Byte);
     for (size_t i = 0; i < layouts_.size(); ++i)
-      outputs[i] = targets_[i] >= 0  ? *inputs[targets_[i]]
+      outputs[i] = targets_[i] >= 0  ? reference::to_be_written(*inputs[targets_[i]])
                    : places_[i] >= 0 ? layouts_[i].within(block, places_[i])
                                      : layouts_[i].allocate(symbols);
     c10::SmallVector<void*, 64> buffers;

@@ -3,22 +3,9 @@
 
 #include <ATen/EmptyTensor.h>
 
-#include <algorithm>
-
 #include "backends/cpu/block_pool.h"
-#include "torch/convert.h"
 
 namespace graphlift::cpu {
-ResultLayout::ResultLayout(const ir::TensorType& type) : dtype_(torch_layer::to_torch(type.dtype)) {
-  if (ir::is_constant(type.sizes) && ir::is_constant(type.strides)) {
-    for (const ir::Sym& size : type.sizes) sizes_.push_back(size.constant());
-    for (const ir::Sym& stride : type.strides) strides_.push_back(stride.constant());
-  } else {
-    symbolic_sizes_ = type.sizes;
-    symbolic_strides_ = type.strides;
-  }
-}
-
 namespace {
 
 at::Tensor allocate_as(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
@@ -30,13 +17,7 @@ at::Tensor allocate_as(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::Sc
 
 }  // namespace
 
-at::Tensor ResultLayout::allocate(std::span<const int64_t> symbols) const {
-  if (symbolic_sizes_.empty()) return allocate_as(sizes_, strides_, dtype_);
-  c10::SmallVector<int64_t, 5> sizes, strides;
-  for (const ir::Sym& size : symbolic_sizes_) sizes.push_back(size.eval(symbols));
-  for (const ir::Sym& stride : symbolic_strides_) strides.push_back(stride.eval(symbols));
-  return allocate_as(sizes, strides, dtype_);
-}
+at::Tensor ResultLayout::allocate(std::span<const int64_t> symbols) const { return make(symbols, allocate_as); }
 
 int64_t ResultLayout::bytes() const {
   return static_cast<int64_t>(at::detail::computeStorageNbytes(sizes_, strides_, c10::elementSize(dtype_)));

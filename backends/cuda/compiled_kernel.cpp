@@ -15,9 +15,6 @@
 namespace graphlift::cuda {
 namespace {
 
-// Indices below it fit in 32 bits, with room for the threads of a last block.
-constexpr int64_t kNarrowReach = (int64_t{1} << 31) - (int64_t{1} << 22);
-
 std::string key_text(const Compilation& compilation) {
   return nvrtc_version() + " sm_" + std::to_string(compilation.architecture) + "\n" + compilation.text;
 }
@@ -64,16 +61,19 @@ void obtain(std::vector<Compilation>* compilations) {
   }
 }
 
-// More than 48 KiB of shared memory have to be asked for, on each device.
+// More than 48 KiB of shared memory have to be asked for, on each device. A GPU of another kind, which does not run the
+// kernel, may not have them.
 void allow_shared(void* function, int bytes) {
   constexpr int kMaxDynamicSharedBytes = 8;
-  int devices = 0;
+  int devices = 0, allowed = 0, result = 0;
   check_driver(driver().cuDeviceGetCount(&devices), "counting GPUs");
   for (int i = 0; i < devices; ++i) {
     int handle = 0;
     check_driver(driver().cuDeviceGet(&handle, i), "a GPU");
-    check_driver(driver().cuKernelSetAttribute(kMaxDynamicSharedBytes, bytes, function, handle), "shared memory");
+    const int answer = driver().cuKernelSetAttribute(kMaxDynamicSharedBytes, bytes, function, handle);
+    answer == 0 ? ++allowed : result = answer;
   }
+  if (allowed == 0) check_driver(result, "shared memory");
 }
 
 std::unique_ptr<LoadedKernel> load(KernelSource source, const std::string& code) {
@@ -123,15 +123,17 @@ const LoadedKernel& CompiledKernel::variant(const Variant& variant) const {
 }
 
 std::shared_ptr<const CompiledKernel> KernelBatch::add(const codegen::Kernel& kernel, const std::vector<bool>& by_value,
-                                                       bool parts) {
+                                                       bool parts, const Tiling& tiling) {
+  Target target = target_;
+  target.tiling = tiling;
   // Held by the GIL.
   static auto* known = new std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>>;
   std::string key = print(kernel) + "sm_" + std::to_string(target_.architecture) + " " +
-                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) +
-                    (parts ? " parts " : " ");
+                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) + " " +
+                    tiling.str() + (parts ? " parts " : " ");
   for (const bool value : by_value) key += value ? 'v' : 'm';
   auto& entry = (*known)[key];
-  if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target_, parts);
+  if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target, parts);
   added_.push_back(entry);
   return entry;
 }

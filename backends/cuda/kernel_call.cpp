@@ -4,14 +4,11 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cuda/launch.h"
 
 namespace graphlift::cuda {
 namespace {
-
-constexpr int64_t kNarrowReach = (int64_t{1} << 31) - (int64_t{1} << 22);
 
 class KernelCall final : public reference::NativeCall {
  public:
@@ -28,55 +25,35 @@ class KernelCall final : public reference::NativeCall {
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     const c10::DeviceGuard guard(place_.device);
-    Arguments arguments;
-    arguments.slots.resize(memory_.reads);
-    for (size_t i = 0; i < memory_.reads; ++i) put_input(*inputs[i], i, &arguments);
-    for (size_t i = 0; i < results_.size(); ++i) {
-      const codegen::KernelMemory::Result& result = memory_.results[i];
-      outputs[i] = result.target < 0 ? results_[i].allocate(place_, symbols) : *inputs[result.target];
-      if (result.buffer) arguments.slots.push_back(reinterpret_cast<uint64_t>(outputs[i].mutable_data_ptr()));
-    }
-    const LoadedKernel& loaded = choose(arguments, symbols);
-    for (const ir::Sym& number : loaded.source.numbers)
-      arguments.slots.push_back(static_cast<uint64_t>(number.eval(symbols)));
+    Slots slots;
+    put_buffers(memory_, kernel_->by_value(), place_, results_.data(), symbols, inputs, outputs, &slots);
+    const LoadedKernel& loaded = choose(slots, symbols);
+    for (const ir::Sym& number : loaded.source.numbers) slots.push_back(static_cast<uint64_t>(number.eval(symbols)));
     at::DataPtr workspace;
     if (loaded.source.has_workspace) {
       workspace = place_.allocator->allocate(static_cast<size_t>(loaded.source.workspace.eval(symbols)));
-      arguments.slots.push_back(reinterpret_cast<uint64_t>(workspace.get()));
+      slots.push_back(reinterpret_cast<uint64_t>(workspace.get()));
     }
-    launch(loaded, arguments, symbols);
+    launch(loaded, slots, symbols);
   }
 
  private:
-  struct Arguments {
-    c10::SmallVector<uint64_t, 32> slots;  // little-endian: a narrow argument is read from a slot's first bytes
-  };
-
-  void put_input(const at::Tensor& input, size_t i, Arguments* arguments) const {
-    uint64_t& slot = arguments->slots[i];
-    slot = 0;
-    if (kernel_->by_value()[i])
-      std::memcpy(&slot, input.const_data_ptr(), input.element_size());
-    else
-      slot = reinterpret_cast<uint64_t>(input.const_data_ptr());
-  }
-
-  const LoadedKernel& choose(const Arguments& arguments, std::span<const int64_t> symbols) const {
+  const LoadedKernel& choose(const Slots& slots, std::span<const int64_t> symbols) const {
     Variant variant = kernel_->usual();
     if (!reach_known_) variant.wide = kernel_->reach().eval(symbols) >= kNarrowReach;
     const LoadedKernel& loaded = kernel_->variant(variant);
     const auto& alignment = loaded.source.alignment;
     bool aligned = true;
     for (size_t i = 0; i < alignment.size(); ++i)
-      aligned = aligned && arguments.slots[i] % static_cast<uint64_t>(alignment[i]) == 0;
+      aligned = aligned && slots[i] % static_cast<uint64_t>(alignment[i]) == 0;
     if (aligned) return loaded;
     variant.aligned = false;
     return kernel_->variant(variant);
   }
 
-  void launch(const LoadedKernel& loaded, Arguments& arguments, std::span<const int64_t> symbols) const {
+  void launch(const LoadedKernel& loaded, Slots& slots, std::span<const int64_t> symbols) const {
     c10::SmallVector<void*, 32> parameters;
-    for (uint64_t& slot : arguments.slots) parameters.push_back(&slot);
+    for (uint64_t& slot : slots) parameters.push_back(&slot);
     place_.enter_context();
     void* const queue = place_.stream();
     for (size_t i = 0; i < loaded.functions.size(); ++i) {
@@ -94,7 +71,7 @@ class KernelCall final : public reference::NativeCall {
   std::shared_ptr<const CompiledKernel> kernel_;
   const codegen::KernelMemory memory_;
   const Place place_;
-  std::vector<Result> results_;
+  std::vector<reference::ResultLayout> results_;
   bool reach_known_ = true;
 };
 

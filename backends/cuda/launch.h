@@ -1,24 +1,20 @@
-// Owns: what calls of kernels share: memory of torch's allocator for results, the stream and the context of a launch.
-// Must not: know kernels.
+// Owns: what calls of kernels share: memory of torch's allocator for results, their arguments, the stream and the
+// context of a launch. Must not: know what is launched.
 #pragma once
 
 #include <ATen/EmptyTensor.h>
 #include <c10/core/Allocator.h>
 #include <c10/util/SmallVector.h>
 
-#include <algorithm>
+#include <cstring>
 #include <span>
 
+#include "backends/codegen/fuse.h"
 #include "backends/cuda/driver.h"
-#include "torch/convert.h"
+#include "backends/reference/program.h"
+#include "backends/reference/result_layout.h"
 
 namespace graphlift::cuda {
-
-inline c10::SmallVector<int64_t, 6> evaluated(const ir::Dims& dims, std::span<const int64_t> symbols) {
-  c10::SmallVector<int64_t, 6> values;
-  for (const ir::Sym& dim : dims) values.push_back(dim.eval(symbols));
-  return values;
-}
 
 // Where results and launches go.
 struct Place {
@@ -31,33 +27,39 @@ struct Place {
         allocator(c10::GetAllocator(on.type())),
         keys(c10::computeDispatchKey(std::nullopt, std::nullopt, on)) {}
 
+  // Memory of torch's allocator for the device, straight from it.
+  at::Tensor allocate(const reference::ResultLayout& result, std::span<const int64_t> symbols) const {
+    return result.make(symbols, [&](c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype) {
+      return at::Tensor(at::detail::empty_strided_generic(sizes, strides, allocator, keys, dtype));
+    });
+  }
   void* stream() const;  // torch's current one
   // A thread on which torch's runtime did nothing yet has no context.
   void enter_context() const;
 };
 
-// Memory of torch's allocator for the device, straight from it.
-struct Result {
-  c10::ScalarType dtype;
-  ir::Dims sizes, strides;
-  bool constant;
-  c10::SmallVector<int64_t, 6> known_sizes, known_strides;
+// Arguments of a launch, little-endian: a narrow one is read from a slot's first bytes.
+using Slots = c10::SmallVector<uint64_t, 64>;
 
-  explicit Result(const ir::TensorType& type)
-      : dtype(torch_layer::to_torch(type.dtype)),
-        sizes(type.sizes),
-        strides(type.strides),
-        constant(ir::is_constant(type.sizes) && ir::is_constant(type.strides)) {
-    if (constant) known_sizes = evaluated(sizes, {}), known_strides = evaluated(strides, {});
-  }
+// Where a tensor lies, or the number that it holds.
+inline uint64_t slot_of(const at::Tensor& tensor, bool by_value) {
+  if (!by_value) return reinterpret_cast<uint64_t>(tensor.const_data_ptr());
+  uint64_t slot = 0;
+  std::memcpy(&slot, tensor.const_data_ptr(), tensor.element_size());
+  return slot;
+}
 
-  at::Tensor allocate(const Place& place, std::span<const int64_t> symbols) const {
-    if (constant)
-      return at::Tensor(
-          at::detail::empty_strided_generic(known_sizes, known_strides, place.allocator, place.keys, dtype));
-    return at::Tensor(at::detail::empty_strided_generic(evaluated(sizes, symbols), evaluated(strides, symbols),
-                                                        place.allocator, place.keys, dtype));
+// Makes the results of a kernel and adds its buffers, in order.
+inline void put_buffers(const codegen::KernelMemory& memory, const std::vector<bool>& by_value, const Place& place,
+                        const reference::ResultLayout* results, std::span<const int64_t> symbols,
+                        const at::Tensor* const* inputs, at::Tensor* outputs, Slots* slots) {
+  for (size_t i = 0; i < memory.results.size(); ++i) {
+    const int target = memory.results[i].target;
+    outputs[i] = target < 0 ? place.allocate(results[i], symbols) : reference::to_be_written(*inputs[target]);
   }
-};
+  for (size_t i = 0; i < memory.reads; ++i) slots->push_back(slot_of(*inputs[i], by_value[i]));
+  for (size_t i = 0; i < memory.results.size(); ++i)
+    if (memory.results[i].buffer) slots->push_back(slot_of(outputs[i], false));
+}
 
 }  // namespace graphlift::cuda

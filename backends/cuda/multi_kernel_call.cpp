@@ -1,5 +1,5 @@
-// Owns: one element-wise kernel on many parts (kernel_call.h): the table that a launch is given, filled anew per call.
-// Must not: choose the parts.
+// Owns: one element-wise kernel on many parts (kernel_call.h): the tables that launches are given, of which calls fill
+// in the addresses. Must not: choose the parts.
 #include <c10/core/DeviceGuard.h>
 
 #include <cstring>
@@ -26,18 +26,23 @@ class MultiKernelCall final : public reference::NativeCall {
       for (const auto& result : parts_.back().memory.results) writes_ = writes_ || result.target >= 0;
     }
     GL_CHECK(static_cast<size_t>(output) == results_.size(), "a multi-kernel with other results than its parts");
+    usual_ = &program_->variant(program_->usual());
+    launches_ = planned(*usual_);
   }
 
   bool writes_inputs() const override { return writes_; }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     const c10::DeviceGuard guard(place_.device);
-    c10::SmallVector<uint64_t, 64> buffers;
-    for (const Part& part : parts_) put_buffers(part, inputs + part.input, outputs + part.output, symbols, &buffers);
+    Slots buffers;
+    for (const Part& part : parts_)
+      put_buffers(part.memory, program_->by_value(), place_, results_.data() + part.output, symbols,
+                  inputs + part.input, outputs + part.output, &buffers);
     const LoadedKernel& loaded = choose(buffers);
-    const size_t most = static_cast<size_t>(kTableBytes / loaded.source.part_bytes);
-    for (size_t first = 0; first < parts_.size(); first += most)
-      launch(loaded, first, std::min(parts_.size(), first + most), buffers);
+    std::vector<Launch> others;
+    if (&loaded != usual_) others = planned(loaded);
+    place_.enter_context();
+    for (const Launch& each : &loaded == usual_ ? launches_ : others) launch(loaded, each, buffers);
   }
 
  private:
@@ -48,46 +53,31 @@ class MultiKernelCall final : public reference::NativeCall {
   };
   struct Table {
     alignas(8) unsigned char parts[kTableBytes];
-    int count;
+    int count = 0;
+  };
+  // Of the parts from `first` on, as many as a table has room for.
+  struct Launch {
+    size_t first;
+    int64_t blocks = 0;
+    Table table = {};
   };
 
-  void put_buffers(const Part& part, const at::Tensor* const* inputs, at::Tensor* outputs,
-                   std::span<const int64_t> symbols, c10::SmallVector<uint64_t, 64>* buffers) const {
-    for (size_t i = 0; i < part.memory.reads; ++i) {
-      uint64_t slot = 0;
-      if (program_->by_value()[i])
-        std::memcpy(&slot, inputs[i]->const_data_ptr(), inputs[i]->element_size());
-      else
-        slot = reinterpret_cast<uint64_t>(inputs[i]->const_data_ptr());
-      buffers->push_back(slot);
-    }
-    for (size_t i = 0; i < part.memory.results.size(); ++i) {
-      const codegen::KernelMemory::Result& result = part.memory.results[i];
-      const Result& layout = results_[static_cast<size_t>(part.output) + i];
-      outputs[i] = result.target < 0 ? layout.allocate(place_, symbols) : *inputs[result.target];
-      if (result.buffer) buffers->push_back(reinterpret_cast<uint64_t>(outputs[i].mutable_data_ptr()));
-    }
-  }
-
-  const LoadedKernel& choose(const c10::SmallVector<uint64_t, 64>& buffers) const {
-    const LoadedKernel& loaded = program_->variant({true, false});
-    const auto& alignment = loaded.source.alignment;
+  const LoadedKernel& choose(const Slots& buffers) const {
+    const auto& alignment = usual_->source.alignment;
     for (size_t i = 0; i < buffers.size(); ++i)
       if (buffers[i] % static_cast<uint64_t>(alignment[i % alignment.size()]) != 0)
         return program_->variant({false, false});
-    return loaded;
+    return *usual_;
   }
 
-  void launch(const LoadedKernel& loaded, size_t first, size_t end,
-              const c10::SmallVector<uint64_t, 64>& buffers) const {
-    const size_t each = loaded.source.alignment.size();
-    Table table;
-    table.count = static_cast<int>(end - first);
-    int64_t blocks = 0;
-    for (size_t i = first; i < end; ++i) {
-      unsigned char* at = table.parts + (i - first) * static_cast<size_t>(loaded.source.part_bytes);
-      std::memcpy(at, buffers.data() + i * each, each * sizeof(uint64_t));
-      at += each * sizeof(uint64_t);
+  // Tables with all but the addresses.
+  std::vector<Launch> planned(const LoadedKernel& loaded) const {
+    const auto each = static_cast<size_t>(loaded.source.part_bytes), most = kTableBytes / each;
+    std::vector<Launch> launches;
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (i % most == 0) launches.push_back({i});
+      Launch& launch = launches.back();
+      unsigned char* at = launch.table.parts + i % most * each + loaded.source.alignment.size() * sizeof(uint64_t);
       const std::span<const int64_t> elements(&parts_[i].elements, 1);
       auto put = [&](int64_t number) {
         const int narrow = static_cast<int>(number);
@@ -95,13 +85,20 @@ class MultiKernelCall final : public reference::NativeCall {
         at += sizeof narrow;
       };
       for (const ir::Sym& number : loaded.source.numbers) put(number.eval(elements));
-      put(blocks);
-      blocks += loaded.source.launches[0].blocks.eval(elements);
+      put(launch.blocks);
+      launch.blocks += loaded.source.launches[0].blocks.eval(elements);
+      ++launch.table.count;
     }
-    if (blocks <= 0) return;
-    place_.enter_context();
+    return launches;
+  }
+
+  void launch(const LoadedKernel& loaded, const Launch& planned, const Slots& buffers) const {
+    const auto bytes = static_cast<size_t>(loaded.source.part_bytes), each = loaded.source.alignment.size();
+    Table table = planned.table;
+    for (size_t i = 0; i < static_cast<size_t>(table.count); ++i)
+      std::memcpy(table.parts + i * bytes, buffers.data() + (planned.first + i) * each, each * sizeof(uint64_t));
     void* parameters[] = {&table};
-    check_driver(driver().cuLaunchKernel(loaded.functions[0], static_cast<unsigned>(blocks), 1, 1,
+    check_driver(driver().cuLaunchKernel(loaded.functions[0], static_cast<unsigned>(planned.blocks), 1, 1,
                                          static_cast<unsigned>(loaded.source.launches[0].threads), 1, 1, 0,
                                          place_.stream(), parameters, nullptr),
                  "a launch");
@@ -109,9 +106,11 @@ class MultiKernelCall final : public reference::NativeCall {
 
   const std::shared_ptr<const CompiledKernel> program_;
   const Place place_;
-  std::vector<Result> results_;
+  std::vector<reference::ResultLayout> results_;
   std::vector<Part> parts_;
   bool writes_ = false;
+  const LoadedKernel* usual_;     // kept by `program_`
+  std::vector<Launch> launches_;  // of the usual variant
 };
 
 }  // namespace

@@ -43,6 +43,13 @@ class NativeCall {
   // Whether it writes to inputs of the graph, as `backend::Options::writes` allows.
   virtual bool writes_inputs() const { return false; }
 };
+// An input that a call writes its result to. Memory that tensors share until one of them is written to (copy-on-write)
+// becomes its own, so addresses are to be asked for afterwards.
+inline at::Tensor to_be_written(const at::Tensor& input) {
+  input.mutable_data_ptr();
+  return input;
+}
+
 // Null: torch runs the node.
 using NativeFactory = std::function<std::unique_ptr<NativeCall>(const ir::Node& node)>;
 

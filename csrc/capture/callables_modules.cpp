@@ -210,6 +210,7 @@ const Family& module_callables() {
     all.push_back({"graphlift.substitutes.end_checkpoint", 0, rule_end_checkpoint});
     all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
+    all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
     all.push_back({"torch.cond", 0, rule_substitute});
     for (const char* name : {"while_loop.while_loop", "scan.scan", "associative_scan.associative_scan", "map.map"})

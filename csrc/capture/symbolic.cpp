@@ -63,7 +63,7 @@ std::optional<torch_layer::Arithmetic> arithmetic_of(int op) {
   }
 }
 
-// A float that the graph computes with another, or with a number or a tensor.
+// A float that the graph computes with another, with a number or a tensor; floats that sizes are made into.
 bool float_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {
   const std::optional<torch_layer::Arithmetic> arithmetic = arithmetic_of(op);
   if (!arithmetic) return false;
@@ -73,7 +73,6 @@ bool float_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref
     if (capture.pending) result->reset();
     return true;
   }
-  if (!torch_layer::is_graph_float(left) && !torch_layer::is_graph_float(right)) return false;
   if (torch_layer::is_stand_in(left) || torch_layer::is_stand_in(right)) return false;
   *result = capture.tracer->arithmetic(*arithmetic, left, right);
   return *result || PyErr_Occurred();

@@ -34,6 +34,7 @@ GraphFloatRef number_at(const IValue& value) {
   GraphFloatRef number = value.isSymFloat() ? graph_float(value.toSymFloat())
                          : value.isTensor() ? hidden_float(value.toTensor())
                                             : nullptr;
+  if (!number && value.isSymFloat()) number = graph_float_of_sizes(value.toSymFloat());
   if (number && number->maybe_int) (void)number->fix();  // breaks
   return number;
 }

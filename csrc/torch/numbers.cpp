@@ -11,6 +11,7 @@
 #include <set>
 
 #include "torch/convert.h"
+#include "torch/size_float.h"
 #include "torch/sym_node.h"
 #include "torch/tracer_impl.h"
 
@@ -49,46 +50,6 @@ std::optional<double> plain_number(PyObject* object) {
   return static_cast<double>(number);
 }
 
-at::Tensor compute(Arithmetic op, const at::Tensor& a, const at::Tensor& b) {
-  switch (op) {
-    case Arithmetic::Add:
-      return at::add(a, b);
-    case Arithmetic::Sub:
-      return at::sub(a, b);
-    case Arithmetic::Mul:
-      return at::mul(a, b);
-    case Arithmetic::Div:
-      return at::div(a, b);
-    case Arithmetic::Pow:
-      return at::pow(a, b);
-    case Arithmetic::Max:
-      return at::where(at::gt(b, a), b, a);
-    case Arithmetic::Min:
-      return at::where(at::lt(b, a), b, a);
-  }
-  return {};
-}
-
-double compute(Arithmetic op, double a, double b) {
-  switch (op) {
-    case Arithmetic::Add:
-      return a + b;
-    case Arithmetic::Sub:
-      return a - b;
-    case Arithmetic::Mul:
-      return a * b;
-    case Arithmetic::Div:
-      return a / b;
-    case Arithmetic::Pow:
-      return std::pow(a, b);
-    case Arithmetic::Max:
-      return b > a ? b : a;
-    case Arithmetic::Min:
-      return b < a ? b : a;
-  }
-  return 0;
-}
-
 bool compared(int op, double a, double b) {
   switch (op) {
     case Py_LT:
@@ -118,7 +79,6 @@ Ref TracerImpl::wrap_float(GraphFloat number, std::function<double()> value) {
       if (on_fixed) on_fixed(primal);
     return value();
   };
-  recorder_.note_numbers();
   return Ref::steal(to_python_float(*shapes_, std::move(made)).release().ptr());
 }
 
@@ -187,16 +147,33 @@ Ref TracerImpl::number_of(PyObject* stand_in) {
   });
 }
 
+GraphFloatRef TracerImpl::size_as_float(PyObject* size) {
+  const std::optional<ir::Sym> value = sym_of(size);
+  if (!value || value->is_constant()) return nullptr;
+  auto of = std::make_shared<const SizeFloat>(SizeFloat{*value});
+  GraphFloat made{graph_tensor(*of, *shapes_)};
+  made.maybe_int = true;
+  made.fix = [this, of] { return value_now(*of, *shapes_); };
+  return made.tensor.defined() ? std::make_shared<const GraphFloat>(std::move(made)) : nullptr;
+}
+
 Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
   return with_python_errors([&]() -> Ref {
-    const GraphFloatRef a = graph_float_of(left), b = graph_float_of(right);
+    const bool size_left = torch::is_symint(left), size_right = torch::is_symint(right);
+    const bool whole = (size_left || PyLong_CheckExact(left)) && (size_right || PyLong_CheckExact(right));
+    if ((size_left || size_right) && whole && op != Arithmetic::Div) return {};  // an int
+    // What is divided by, or raised, is more than zero.
+    PyObject* const safe = op == Arithmetic::Div && size_right ? right : op == Arithmetic::Pow ? left : nullptr;
+    const bool is_safe = safe && torch::is_symint(safe) && shapes_->guard(ir::Relation::Lt, 0, *sym_of(safe));
+    const GraphFloatRef a = size_left ? size_as_float(left) : graph_float_of(left),
+                        b = size_right ? size_as_float(right) : graph_float_of(right);
     const std::optional<double> x = a ? std::nullopt : plain_number(left), y = b ? std::nullopt : plain_number(right);
     if ((!a && !x) || (!b && !y)) return {};
     // Python raises where a double has no answer; what is read from tensors is told apart by who asked for it.
     const bool of_data = (a && a->of_data) || (b && b->of_data);
     const bool chooses = op == Arithmetic::Max || op == Arithmetic::Min;
-    if ((op == Arithmetic::Pow || chooses) && !of_data) return {};
-    if (op == Arithmetic::Div && (b ? !b->of_data : *y == 0)) return {};
+    if ((op == Arithmetic::Pow || chooses) && !of_data && !(is_safe && y)) return {};
+    if (op == Arithmetic::Div && (b ? !b->of_data && !is_safe : *y == 0)) return {};
     auto operand = [](const GraphFloatRef& of, const std::optional<double>& number) {
       if (of) return of->tensor;
       at::Tensor constant = c10::scalar_to_tensor(*number);

@@ -127,7 +127,7 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack)
 void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (probing_) return probe_call(handle, info, stack);
   if (info.foreach) return decompose(handle, stack, c10::DispatchKey::CompositeExplicitAutograd);
-  if (numbers_ && call_with_numbers(handle, stack)) return;
+  if (call_with_numbers(handle, stack)) return;
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
   if (!info.of_torch) refuse_unknown(handle, info);

@@ -55,8 +55,6 @@ class Recorder {
   void end_checkpoint() {
     if (!checkpoints_.empty()) checkpoints_.pop_back();
   }
-  // Floats that the graph computes exist.
-  void note_numbers() { numbers_ = true; }
   // The program runs the engine.
   void note_engine() { engine_ran_ |= !backward_; }
 
@@ -152,7 +150,6 @@ class Recorder {
   std::vector<ir::Sym> ints_;  // int results of the call recorded last
   std::vector<at::Tensor> constants_;
   bool engine_ran_ = false;
-  bool numbers_ = false;
   std::string failure_;
   std::unordered_set<const ir::Node*> random_;
   std::unordered_set<int> seen_by_offset_;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/gil.h"
+#include "torch/size_float.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -71,10 +72,19 @@ class Node final : public c10::SymNodeImpl {
   Node(ir::ShapeEnv& env, ConditionRef condition) : env_(env), kind_(Kind::Bool), condition_(std::move(condition)) {}
   Node(ir::ShapeEnv& env, double number) : env_(env), kind_(Kind::Float), number_(number) {}
   Node(ir::ShapeEnv& env, GraphFloatRef value) : env_(env), kind_(Kind::Float), graph_(std::move(value)) {}
+  Node(ir::ShapeEnv& env, SizeFloatRef value) : env_(env), kind_(Kind::Float), sized_(std::move(value)) {}
 
   const Sym& value() const { return value_; }
   Kind kind() const { return kind_; }
   const GraphFloatRef& graph() const { return graph_; }
+  // See graph_float_of_sizes().
+  GraphFloatRef computed() {
+    if (!sized_ || computed_) return computed_;
+    GraphFloat made{graph_tensor(*sized_, env_)};
+    if (!made.tensor.defined()) return nullptr;
+    made.fix = [&env = env_, of = sized_] { return value_now(*of, env); };
+    return computed_ = std::make_shared<GraphFloat>(std::move(made));
+  }
 
   // torch's conversions from and to Python know nodes of C++ as ints alone; a float of the graph passes as one there.
   bool is_int() override { return kind_ == Kind::Int || graph_; }
@@ -88,18 +98,18 @@ class Node final : public c10::SymNodeImpl {
   SymNode wrap_float(double d) override { return make(d); }
 
   SymNode add(const SymNode& o) override {
-    return floats(o) ? make(real() + of(o).real()) : make(value_ + of(o).value_);
+    return floats(o) ? arithmetic(Arithmetic::Add, o) : make(value_ + of(o).value_);
   }
   SymNode sub(const SymNode& o) override {
-    return floats(o) ? make(real() - of(o).real()) : make(value_ - of(o).value_);
+    return floats(o) ? arithmetic(Arithmetic::Sub, o) : make(value_ - of(o).value_);
   }
   SymNode mul(const SymNode& o) override {
-    return floats(o) ? make(real() * of(o).real()) : make(value_ * of(o).value_);
+    return floats(o) ? arithmetic(Arithmetic::Mul, o) : make(value_ * of(o).value_);
   }
   SymNode truediv(const SymNode& o) override {
-    double divisor = of(o).real();
-    TORCH_CHECK_WITH(ValueError, divisor != 0, "division by zero");
-    return make(real() / divisor);
+    const bool zero = compare(Relation::Eq, of(o), of(make(0.0)))->guard_bool(__FILE__, __LINE__);
+    TORCH_CHECK_WITH(ValueError, !zero, "division by zero");
+    return arithmetic(Arithmetic::Div, o);
   }
   SymNode floordiv(const SymNode& o) override {
     if (floats(o)) return make(std::floor(real() / of(o).real()));
@@ -122,7 +132,7 @@ class Node final : public c10::SymNodeImpl {
     for (int64_t i = 0; i < exponent; ++i) result = result * value_;
     return make(result);
   }
-  SymNode neg() override { return kind_ == Kind::Float ? make(-number()) : make(-value_); }
+  SymNode neg() override { return kind_ == Kind::Float ? arithmetic(Arithmetic::Mul, make(-1.0)) : make(-value_); }
   SymNode ceil() override { return rounded(&std::ceil); }
   SymNode floor() override { return rounded(&std::floor); }
   SymNode sym_min(const SymNode& o) override {
@@ -131,7 +141,10 @@ class Node final : public c10::SymNodeImpl {
   SymNode sym_max(const SymNode& o) override {
     return floats(o) ? make(std::max(real(), of(o).real())) : make(larger(value_, of(o).value_));
   }
-  SymNode sym_float() override { return make(real()); }
+  SymNode sym_float() override {
+    const SizeFloatRef of = sized();
+    return of ? make(of) : make(real());
+  }
 
   SymNode eq(const SymNode& o) override { return compare(Relation::Eq, *this, of(o)); }
   SymNode ne(const SymNode& o) override { return compare(Relation::Ne, *this, of(o)); }
@@ -212,7 +225,26 @@ class Node final : public c10::SymNodeImpl {
     bool zero = env_.guard(Relation::Eq, of(o).value_, 0);
     TORCH_CHECK_WITH(ValueError, !zero, "integer division or modulo by zero");
   }
-  double number() const { return graph_ ? graph_->fix() : number_; }
+  double number() { return graph_ ? graph_->fix() : sized_ ? value_now(*sized_, env_) : number_; }
+  // Null: its value is not of sizes and numbers alone.
+  SizeFloatRef sized() const {
+    if (sized_ || graph_ || kind_ == Kind::Bool) return sized_;
+    SizeFloat made;
+    if (kind_ == Kind::Float)
+      made.number = number_;
+    else if (value_.is_constant())
+      made.number = static_cast<double>(value_.constant());
+    else
+      made.size = value_;
+    return std::make_shared<SizeFloat>(std::move(made));
+  }
+  bool varies() const { return sized_ || (kind_ == Kind::Int && !value_.is_constant()); }
+  SymNode arithmetic(Arithmetic op, const SymNode& o) {
+    Node& other = of(o);
+    const SizeFloatRef a = sized(), b = other.sized();
+    if (!a || !b || !(varies() || other.varies())) return make(compute(op, real(), other.real()));
+    return make(SizeFloatRef(std::make_shared<SizeFloat>(SizeFloat{.op = op, .left = a, .right = b})));
+  }
   SymNode rounded(double (*whole)(double)) {
     return kind_ == Kind::Float ? make(Sym(static_cast<int64_t>(whole(number()))))
                                 : c10::intrusive_ptr<SymNodeImpl>::reclaim_copy(this);
@@ -221,12 +253,29 @@ class Node final : public c10::SymNodeImpl {
     if (a.kind_ == Kind::Int && b.kind_ == Kind::Int)
       return make(ConditionRef(std::make_shared<Condition>(
           Condition{.kind = Condition::Kind::Compare, .relation = relation, .left = a.value_, .right = b.value_})));
+    if (const ConditionRef of_sizes = compare_sizes(relation, a, b)) return make(of_sizes);
     double x = a.real(), y = b.real();
     bool holds = relation == Relation::Eq   ? x == y
                  : relation == Relation::Ne ? x != y
                  : relation == Relation::Lt ? x < y
                                             : x <= y;
     return make(constant(holds));
+  }
+  // size REL x, where that can be said in whole numbers.
+  static ConditionRef compare_sizes(Relation relation, const Node& a, const Node& b) {
+    const SizeFloatRef left = a.sized(), right = b.sized();
+    const auto from = left ? shifted_size(*left) : std::nullopt, to = right ? shifted_size(*right) : std::nullopt;
+    if (!from || !to) return nullptr;
+    const Sym size = from->size - to->size;
+    const double x = to->by - from->by;
+    if (size.is_constant() || !(std::abs(x) < 0x1p53)) return nullptr;
+    const bool equality = relation == Relation::Eq || relation == Relation::Ne;
+    if (equality && x != std::floor(x)) return constant(relation == Relation::Ne);
+    const double whole = relation == Relation::Lt ? std::ceil(x) : std::floor(x);
+    return std::make_shared<Condition>(Condition{.kind = Condition::Kind::Compare,
+                                                 .relation = relation,
+                                                 .left = size,
+                                                 .right = Sym(static_cast<int64_t>(whole))});
   }
   SymNode combine(Condition::Kind kind, ConditionRef first, ConditionRef second) {
     GL_CHECK(kind_ == Kind::Bool && first, "a condition is combined with a number");
@@ -276,6 +325,8 @@ class Node final : public c10::SymNodeImpl {
   ConditionRef condition_;
   double number_ = 0;
   GraphFloatRef graph_;
+  SizeFloatRef sized_;
+  GraphFloatRef computed_;
 };
 
 }  // namespace
@@ -285,17 +336,32 @@ pybind11::object to_python_float(ir::ShapeEnv& env, GraphFloatRef value) {
   return torch::get_symfloat_class()(pybind11::cast(std::move(as_int)).attr("node"));
 }
 
-GraphFloatRef graph_float(const c10::SymFloat& value) {
+namespace {
+
+// Null: a known number, or no node of ours.
+Node* node_of(const c10::SymFloat& value) {
   if (!value.is_symbolic()) return nullptr;
   SymNode held = value.toSymNodeImpl();
   // torch wraps the node of a Python SymFloat once more.
   if (auto* wrapper = dynamic_cast<torch::impl::PythonSymNodeImpl*>(held.get())) {
     WithGil gil;
+    if (!wrapper->is_int()) return nullptr;  // of Python's own arithmetic
     pybind11::object as_int = torch::get_symint_class()(pybind11::handle(wrapper->getPyObj()));
     held = as_int.cast<c10::SymInt>().toSymNode();
   }
-  auto* node = dynamic_cast<Node*>(held.get());
+  return dynamic_cast<Node*>(held.get());
+}
+
+}  // namespace
+
+GraphFloatRef graph_float(const c10::SymFloat& value) {
+  Node* node = node_of(value);
   return node ? node->graph() : nullptr;
+}
+
+GraphFloatRef graph_float_of_sizes(const c10::SymFloat& value) {
+  Node* node = node_of(value);
+  return node ? node->computed() : nullptr;
 }
 
 c10::SymInt to_sym_int(ir::ShapeEnv& env, const Sym& value) {

@@ -33,6 +33,9 @@ struct GraphFloat {
 using GraphFloatRef = std::shared_ptr<const GraphFloat>;
 pybind11::object to_python_float(ir::ShapeEnv& env, GraphFloatRef value);  // a torch.SymFloat
 GraphFloatRef graph_float(const c10::SymFloat& value);                     // null: a known number, or no node of ours
+// Of a float that is arithmetic on sizes: the same, computed in the graph from here on. Null: another one, or nothing
+// records on this thread.
+GraphFloatRef graph_float_of_sizes(const c10::SymFloat& value);
 
 c10::SymInt to_sym_int(ir::ShapeEnv& env, const ir::Sym& value);
 std::vector<c10::SymInt> to_sym_ints(ir::ShapeEnv& env, const ir::Dims& values);

@@ -89,6 +89,7 @@ class TracerImpl final : public Tracer {
 
  private:
   void note_clone(PyObject* of, PyObject* kept);
+  std::shared_ptr<const GraphFloat> size_as_float(PyObject* size);
   Ref wrap_float(GraphFloat number, std::function<double()> value);
   Ref make_primal(PyObject* object, std::span<const int> symbolic);
   at::Tensor make_stand_in(const at::Tensor& real, Primal* primal);

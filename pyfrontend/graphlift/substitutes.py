@@ -49,11 +49,28 @@ def checkpoint_without_reentrant(
             fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
         )
         return
+    yield from _halves()
+
+
+def _halves():
     begin_checkpoint()
     try:
         yield
     finally:
         end_checkpoint()
+
+
+# torch 2.14 and later: the arguments of `fn` as a tuple and a dict.
+_NAME = "_checkpoint_without_reentrant_generator_impl"
+_without_reentrant_2_14 = _copy(getattr(torch_checkpoint, _NAME)) if hasattr(torch_checkpoint, _NAME) else None
+
+
+def checkpoint_without_reentrant_2_14(fn, args, kwargs, *, context_fn=_no_contexts, debug=False, **options):
+    """The same; what is left in `options` is of no matter to the two halves."""
+    if context_fn is not _no_contexts or debug:
+        yield from _without_reentrant_2_14(fn, args, kwargs, context_fn=context_fn, debug=debug, **options)
+        return
+    yield from _halves()
 
 
 def cached_property_get(self, instance, owner=None):
@@ -126,4 +143,5 @@ TABLE = {
     **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,
     "torch.utils.checkpoint._checkpoint_without_reentrant_generator": checkpoint_without_reentrant,
+    f"torch.utils.checkpoint.{_NAME}": checkpoint_without_reentrant_2_14,
 }

@@ -180,3 +180,36 @@ def test_an_optimizer(foreach):
     torch.testing.assert_close(parameters, twins)
     for p, q in zip(parameters, twins, strict=True):
         torch.testing.assert_close(ours.state[p]["exp_avg_sq"], eager.state[q]["exp_avg_sq"])
+
+
+@pytest.mark.parametrize("sizes", [[64], [64, 50], [300_000]])
+def test_memory_that_is_shared_until_it_is_written_to(sizes):
+    def update(tensors):
+        for tensor in tensors:
+            tensor.mul_(2)
+
+    before = graphlift.counters()["kernels"]
+    tensors = [torch.randn(size) for size in sizes]
+    expected, lazy = [tensor.clone() for tensor in tensors], [torch._lazy_clone(tensor) for tensor in tensors]
+    graphlift.compile(update, fullgraph=True, dynamic=False)(lazy)
+    torch.testing.assert_close(tensors, expected, rtol=0, atol=0)
+    torch.testing.assert_close(lazy, [2 * tensor for tensor in expected], rtol=0, atol=0)
+    assert graphlift.counters()["kernels"] > before
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + (x.view(torch.int32).t() & 3),
+        lambda x: x.view(torch.int32).t() & 3,
+        lambda x: x.as_strided(x.shape, (1, x.shape[0])) + 1,
+        lambda x: x + x.diagonal(),
+    ],
+)
+@pytest.mark.parametrize("size", [8, 100])
+def test_a_kernel_that_reads_another_view_of_what_it_writes(function, size):
+    x, before = torch.randn(size, size), graphlift.counters()["kernels"]
+    expected = function(x).float()
+    graphlift.compile(lambda x: [x.copy_(function(x))], fullgraph=True, dynamic=False)(x)
+    torch.testing.assert_close(x, expected, rtol=0, atol=0)
+    assert graphlift.counters()["kernels"] > before

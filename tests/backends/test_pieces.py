@@ -11,6 +11,13 @@ from graphlift import _C
 pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
 
 
+@pytest.fixture
+def kernels():
+    before = graphlift.counters()["kernels"]
+    yield
+    assert graphlift.counters()["kernels"] > before
+
+
 def rotated(x, cos):
     half = x.shape[-1] // 2
     return x * cos + torch.cat([-x[..., half:], x[..., :half]], -1) * cos.flip(-1)
@@ -38,7 +45,7 @@ def run(function, inputs):
 
 @pytest.mark.parametrize("function, rank", PROGRAMS)
 @pytest.mark.parametrize("dynamic", [False, None, True])
-def test_values_and_gradients(function, rank, dynamic):
+def test_values_and_gradients(function, rank, dynamic, kernels):
     torch.manual_seed(0)
     compiled = graphlift.compile(function, fullgraph=True, dynamic=dynamic)
     for sizes in ((4, 6, 8), (5, 7, 40), (3, 4, 18)):
@@ -69,20 +76,20 @@ def test_no_call_is_left_to_torch(function):
     assert after["externals"] == before["externals"] and after["kernels"] > before["kernels"]
 
 
-def test_what_is_outside_does_not_leak_in():
+def test_what_is_outside_does_not_leak_in(kernels):
     """A NaN or infinity in a gradient stays in its piece."""
 
     def function(x):
-        return x[:, 1:3], x[0]
+        return x[1:3] * 2, x[0] * 3
 
     x = torch.randn(4, 5, requires_grad=True)
-    gradients = torch.full((4, 2), float("inf")), torch.full((5,), float("nan"))
+    gradients = torch.full((2, 5), float("inf")), torch.full((5,), float("nan"))
     expected = torch.autograd.grad(function(x), x, gradients)
     compiled = graphlift.compile(function, fullgraph=True, dynamic=False)
     torch.testing.assert_close(torch.autograd.grad(compiled(x), x, gradients), expected, equal_nan=True)
 
 
-def test_a_reshape_of_a_view_of_a_cheap_value():
+def test_a_reshape_of_a_view_of_a_cheap_value(kernels):
     x = torch.randn(4, 6, 4)
     for function in (
         lambda x: (x * 2)[1].view(3, 8) + 1,
@@ -99,3 +106,29 @@ def test_a_reshape_of_a_view_of_a_cheap_value():
 
     expected = torch.autograd.grad(heads(y), y)
     torch.testing.assert_close(torch.autograd.grad(graphlift.compile(heads)(y), y), expected)
+
+
+ERRORS = [
+    (lambda x: x.slice_scatter(torch.ones(1, 5), 0, 1, 4) * 2, "expected src to have a size equal to the slice"),
+    (lambda x: x.select_scatter(torch.ones(5), 0, 7) * 2, "index 7 out of range"),
+    (lambda x: torch.ops.aten.select_backward(x[0], [6, 5], 0, 7) * 2, "index 7 out of range"),
+    (lambda x: torch.ops.aten.select_backward(x[0], [6, 5], 0, -7) * 2, "index -7 out of range"),
+    (lambda x: x.flip(0, 0) * 2, "appears multiple times"),
+]
+
+
+@pytest.mark.parametrize("function, words", ERRORS)
+def test_errors_are_eagers(function, words):
+    for run in (function, graphlift.compile(function)):
+        with pytest.raises((RuntimeError, IndexError), match=words):
+            run(torch.randn(6, 5))
+
+
+def test_gradients_that_are_expanded(kernels):
+    for function in (
+        lambda x: torch.ops.aten.select_backward(x[0, :1], [6, 5], 0, 2) * 2,
+        lambda x: torch.ops.aten.select_backward(x[0, 0], [6, 5], 0, 2) * 2,
+        lambda x: torch.ops.aten.slice_backward(x[:1], [6, 5], 0, 1, 4, 1) * 2,
+    ):
+        x = torch.randn(6, 5)
+        torch.testing.assert_close(graphlift.compile(function, dynamic=False)(x), function(x))

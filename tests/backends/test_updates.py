@@ -169,3 +169,31 @@ def test_optimizers_of_many_parameters(name, foreach):
     after = graphlift.counters()
     assert after["multi_kernels"] > before["multi_kernels"] and after["kernels"] - before["kernels"] >= len(SHAPES)
     assert after["graph_breaks"] == before["graph_breaks"]
+
+
+def test_last_elements_of_tensors_whose_size_varies():
+    """Small kernels of one program, each of which reads at a place that depends on a size."""
+
+    def function(x, y):
+        return (x + y).sum(), x[-1].exp(), y[-1].exp(), x.flip(0)[:3].tanh(), y.flip(0)[:3].tanh()
+
+    before = graphlift.counters()
+    compiled = graphlift.compile(function, fullgraph=True, dynamic=True)
+    for size in (9, 5, 300):
+        inputs = torch.randn(size), torch.randn(size)
+        assert not close(list(function(*inputs)), list(compiled(*inputs)))
+    after = graphlift.counters()
+    assert after["graphs"] == before["graphs"] + 1 and after["kernels"] >= before["kernels"] + 3
+
+
+@pytest.mark.parametrize("lengths", [(300, 400, 500), (5, 7, 9)])
+def test_gathered_elements_that_lie_a_varying_size_apart(lengths):
+    def function(x, places):
+        return [x[:, 3][each] * 2.75 for each in places]
+
+    places = [torch.arange(length) % 10 for length in lengths]
+    compiled, kernels = graphlift.compile(function, fullgraph=True), graphlift.counters()["kernels"]
+    for size in (7, 9, 13):
+        x = torch.randn(10, size)
+        assert not close(function(x, places), compiled(x, places))
+    assert graphlift.counters()["kernels"] >= kernels + len(lengths)

@@ -14,8 +14,11 @@ ROWS, COLUMNS = (127, 128, 300, 5000), (1, 17, 33, 64, 65, 130, 1000, 4097)
 
 
 @pytest.fixture(autouse=True)
-def same_numbers():
+def kernels_of_the_same_numbers():
     torch.manual_seed(0)
+    before = graphlift.counters()["kernels"]
+    yield
+    assert graphlift.counters()["kernels"] > before
 
 
 def holds(function, *inputs, dynamic=False, **bounds):

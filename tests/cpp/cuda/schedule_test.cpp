@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/codegen/fuse.h"
+#include "backends/cuda/cuda.h"
 #include "backends/cuda/cuda_kernel.h"
 
 namespace graphlift::cuda {
@@ -99,6 +100,38 @@ TEST(Schedule, ALongRowStaysInSharedMemory) {
   EXPECT_EQ(source_of("f32[2048, 2048]{2048, 1}").launches.at(0).shared, 0);    // in registers
 }
 
+// Each of many reductions has places of its own where the warps of a row meet.
+TEST(Schedule, SharedMemoryIsLeftForJoins) {
+  std::string text = "%0: f64[2048, 20000]{20000, 1} cpu = input x\n", results;
+  const int sums = 24;
+  for (int i = 0; i < sums; ++i) {
+    const std::string product = std::to_string(1 + 3 * i), sum = std::to_string(2 + 3 * i),
+                      off = std::to_string(3 + 3 * i);
+    text +=
+        "%" + product + ": f64[2048, 20000]{20000, 1} cpu = aten::mul.Tensor(%0, " + std::to_string(i + 2) + ".5)\n";
+    text += "%" + sum + ": f64[2048, 1]{1, 1} cpu = aten::sum.dim_IntList(%" + product + ", [1], true, none)\n";
+    text += "%" + off + ": f64[2048, 20000]{20000, 1} cpu = aten::sub.Tensor(%0, %" + sum + ", 1)\n";
+    results += (i ? ", %" : "%") + off;
+  }
+  const auto kernel = kernel_of(text + "return (" + results + ")\n");
+  const Schedule schedule = scheduled(kernel);
+  ASSERT_GT(schedule.room, 0);
+  EXPECT_LE(schedule.room + sums * 32 * 8, Target{}.shared_bytes);
+}
+
+std::string updates(const std::string& type, const std::string& other) {
+  return "%0: " + type + " cuda:0 = input x\n%1: " + other + " = input y\n%2: " + type +
+         " cuda:0 = aten::exp.default(%0)\n%3: " + other + " = aten::exp.default(%1)\nreturn (%2, %3)\n";
+}
+
+// Two texts per kernel: one or two of them.
+TEST(Schedule, PartsOfALaunch) {
+  auto kernels = [](const std::string& text) { return kernel_texts(*ir::parse(text), 1, 90).size() / 2; };
+  EXPECT_EQ(kernels(updates("f32[40]{1}", "f32[50]{1} cuda:0")), 1u);
+  EXPECT_EQ(kernels(updates("f32[40]{1}", "f32[50]{1} cuda:1")), 2u) << "a launch is on one GPU";
+  EXPECT_EQ(kernels(updates("f32[4000]{1048576}", "f32[3000]{1048576} cuda:0")), 2u) << "indices are narrow";
+}
+
 TEST(Schedule, ATransposeHasTiles) {
   const auto kernel = kernel_of(R"(%0: f32[512, 256]{256, 1} cpu = input x
 %1: f32[256, 512]{1, 256} cpu = aten::transpose.int(%0, 0, 1)
@@ -106,6 +139,24 @@ TEST(Schedule, ATransposeHasTiles) {
 return (%2)
 )");
   EXPECT_GE(scheduled(kernel).tile_axis, 0);
+}
+
+TEST(Schedule, TilingsAreDifferentAndReadBack) {
+  const auto rows = kernel_of(unary("f32[4096, 4096]{4096, 1}", "aten::_softmax.default(%0, -1, false)"));
+  const std::vector<Tiling> found = tilings(rows, Target{}, {});
+  ASSERT_GE(found.size(), 3u);
+  EXPECT_EQ(found.front(), Tiling{});
+  std::vector<Schedule> seen;
+  for (const Tiling& tiling : found) {
+    Target target;
+    target.tiling = tiling;
+    const Schedule schedule = schedule_kernel(rows, target, {});
+    for (const Schedule& other : seen) EXPECT_FALSE(other == schedule) << tiling.str();
+    seen.push_back(schedule);
+    EXPECT_EQ(tiling_from(tiling.str()), tiling);
+  }
+  for (const char* wrong : {"", "8 0 4", "3 0 4 100", "8 33 4 100", "8 2048 4 100", "8 0 0 100", "8 0 4 -1"})
+    EXPECT_FALSE(tiling_from(wrong)) << wrong;
 }
 
 TEST(Schedule, NumbersComeByValueAndSizesAsParameters) {

@@ -37,6 +37,12 @@ Flags normalized_dims(LowerCall& call, size_t shape, int rank) {
   return dims;
 }
 
+Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
+
+bool has_channels_last(const ir::TensorType& type) {
+  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
+}
+
 Flags others(Flags dims) {
   dims.flip();
   return dims;
@@ -125,9 +131,31 @@ bool without_statistics(LowerCall& call, bool training, double eps) {
 // input, weight, bias, training, momentum, eps.
 bool batch_norm_without_statistics(LowerCall& call) { return without_statistics(call, call.boolean(3), call.real(5)); }
 
-// input, weight, bias, running_mean, running_var, training, momentum, eps; running statistics are written in place.
+// With statistics that were kept, on CPU, where the other two results have no elements. As in eager's kernel
+// x * scale + shift, both made once per channel.
+bool by_kept_statistics(LowerCall& call) {
+  const DType dtype = DType::float32;
+  if (call.type(0).dtype != dtype || !call.out(1).sizes[0].same(0)) return false;
+  const Expr x = call.operand(0, dtype), mean = call.operand(3, dtype);
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, call.operand(4, dtype) + call.real(7));
+  const Expr scale = call.none(1) ? rstd : rstd * call.operand(1, dtype);
+  const Expr shift = optional_or(call, 2, dtype, x, 0) - mean * scale;
+  auto per_pixel = [&](const Expr& value) {
+    if (!has_channels_last(call.type(0))) return along(value, 1, x.rank());  // once per row
+    ir::Dims sizes(x.sizes().size(), 1);
+    sizes[1] = x.sizes()[1];
+    return reshaped({x.graph(), x.graph()->map(Prim::Copy, {value.value()})}, std::move(sizes));
+  };
+  const Expr nothing(x.graph(), x.graph()->map(Prim::Copy, {x.graph()->expand(x.number(0.0).value(), {0})}));
+  return call.give(x * per_pixel(scale) + per_pixel(shift)) && call.give(nothing) && call.give(nothing);
+}
+
+// input, weight, bias, running_mean, running_var, training, momentum, eps; running statistics that change are written
+// in place.
 bool native_batch_norm(LowerCall& call) {
-  return call.none(3) && call.none(4) && without_statistics(call, call.boolean(5), call.real(7));
+  if (call.none(3) || call.none(4))
+    return call.none(3) && call.none(4) && without_statistics(call, call.boolean(5), call.real(7));
+  return !call.boolean(5) && by_kept_statistics(call);
 }
 
 // input, weight, bias, running_mean, running_var, training, momentum, eps.
@@ -184,8 +212,6 @@ std::optional<ir::Dims> grouped_sizes(const ir::TensorType& type, const ir::Sym&
   return sizes;
 }
 
-Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
-
 // A value per channel, or per image and group, beside [images, groups, channels of one, ...].
 Expr per_channel(const Expr& x, const ir::Dims& grouped) {
   ir::Dims sizes(grouped.size(), 1);
@@ -208,10 +234,6 @@ Flags within_groups(const ir::Dims& grouped) {
 
 // --- channels last: sums per image and channel first, along which memory is read in its order
 // --------------------------
-
-bool has_channels_last(const ir::TensorType& type) {
-  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
-}
 
 // Sizes of the groups with one pixel.
 ir::Dims without_pixels(ir::Dims grouped) {
@@ -335,6 +357,7 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("native_group_norm", "default", group_norm),
     GL_LOWER("native_group_norm_backward", "default", group_norm_backward),
     GL_LOWER("native_batch_norm", "default", native_batch_norm),
+    GL_LOWER("_native_batch_norm_legit", "default", native_batch_norm),
     GL_LOWER("_native_batch_norm_legit", "no_stats", batch_norm_without_statistics),
     GL_LOWER("_native_batch_norm_legit_functional", "default", batch_norm_functional),
     GL_LOWER("native_batch_norm_backward", "default", batch_norm_backward),

@@ -70,8 +70,10 @@ class Rewriter {
     return found->second;
   }
 
-  void copy_call(const ir::Node& node, ir::ArgList args) {
-    ir::Node* made = to_.add_call(node.op, std::move(args), node.outputs, node.where);
+  void copy_call(const ir::Node& node, ir::ArgList args) { copy_call(node, node.op, std::move(args)); }
+
+  void copy_call(const ir::Node& node, ir::Op op, ir::ArgList args) {
+    ir::Node* made = to_.add_call(op, std::move(args), node.outputs, node.where);
     made->backward = node.backward;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       put({const_cast<ir::Node*>(&node), static_cast<int>(i)}, {made, static_cast<int>(i)});
@@ -124,7 +126,8 @@ class Rewriter {
     const Value join = lowered_.values.at({const_cast<ir::Node*>(node), 0});
     ir::ArgList parts;
     for (const Value part : join->args) parts.emplace_back(memory_.at(part));
-    copy_call(*node, {ir::Arg(std::move(parts)), node->args[1]});
+    static const ir::Op cat("aten::cat.default");  // parts of a stack have its dim already
+    copy_call(*node, cat, {ir::Arg(std::move(parts)), node->args[1]});
   }
 
   ir::Device device_of(const Group& group) const {

@@ -26,6 +26,9 @@ class Grouper {
   Grouping run() {
     for (const LoweredCall& call : lowered_.calls)
       if (call.external) external_.emplace(call.node, -1);
+    for (const TensorNode& node : lowered_.graph.nodes())
+      if (node.kind == Kind::Join && needs_.needed.count(&node))
+        for (const Value part : node.args) cat_of_.emplace(part, &node);
     if (options_.inline_cheap) result_.inlined = find_inlined(lowered_, needs_);
     place_all();
     find_stored();
@@ -127,8 +130,27 @@ class Grouper {
       for (const bool producers : {true, false})
         for (Group* group : candidates(node, producers))
           if (join(group, node)) return;
+      if (join_beside(node)) return;
     }
     start(node);
+  }
+
+  // Beside another part of one cat, of the same sizes, so that one kernel fills both: parts may read different memory.
+  bool join_beside(Value node) {
+    const auto cat = cat_of_.find(node);
+    if (cat == cat_of_.end() || node->kind == Kind::Reduce) return false;
+    for (const Value other : cat->second->args) {
+      const auto found = result_.group_of.find(other);
+      if (found == result_.group_of.end() || !ops::same(other->sizes, node->sizes)) continue;
+      Group* group = found->second;
+      const bool open = !group->closed && !group->has_reduction() && group->members.size() < options_.most_members;
+      const bool apart =
+          std::none_of(node->args.begin(), node->args.end(), [&](const Value arg) { return leads_to(*group, arg); });
+      if (!open || !apart || !is_acyclic(*group, node)) continue;
+      add(group, node, group->maps.at(other));
+      return true;
+    }
+    return false;
   }
 
   // Groups that make an operand (producers) or read one, latest first.
@@ -450,6 +472,7 @@ class Grouper {
   const Needs needs_;
   std::unordered_map<const ir::Node*, int> external_;
   std::unordered_map<const TensorNode*, int> joins_;
+  std::unordered_map<const TensorNode*, const TensorNode*> cat_of_;  // by part
   int last_effect_ = -1, barrier_ = -1;
 };
 

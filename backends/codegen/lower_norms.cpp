@@ -37,6 +37,12 @@ Flags normalized_dims(LowerCall& call, size_t shape, int rank) {
   return dims;
 }
 
+Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
+
+bool has_channels_last(const ir::TensorType& type) {
+  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
+}
+
 Flags others(Flags dims) {
   dims.flip();
   return dims;
@@ -148,17 +154,27 @@ bool by_statistics_of_batch(LowerCall& call, double eps) {
   return y && call.give(y->y) && call.give(flat(y->mean, y->dims)) && call.give(flat(y->rstd, y->dims));
 }
 
-// The same results; on CPU the last two have no elements.
+// The same results; on CPU the last two have no elements. As in eager's kernel x * scale + shift, both made once per
+// channel.
 bool by_running_statistics(LowerCall& call, double eps) {
   const auto dtype = norm_type(call.type(0));
   if (!dtype) return false;
   const Expr x = call.operand(0, *dtype), mean = call.operand(3, *dtype);
   const Expr rstd = 1.0 / apply(Prim::Sqrt, call.operand(4, *dtype) + eps);
-  call.give(scaled(call, x, along(mean, 1, x.rank()), along(rstd, 1, x.rank())));
+  const Expr scale = call.none(1) ? rstd : rstd * call.operand(1, *dtype);
+  const Expr shift = optional_or(call, 2, *dtype, x, 0) - mean * scale;
+  auto per_pixel = [&](const Expr& value) {
+    if (!has_channels_last(call.type(0))) return along(value, 1, x.rank());  // once per row
+    ir::Dims sizes(x.sizes().size(), 1);
+    sizes[1] = x.sizes()[1];
+    return reshaped({x.graph(), x.graph()->map(Prim::Copy, {value.value()})}, std::move(sizes));
+  };
+  call.give(x * per_pixel(scale) + per_pixel(shift));
   for (size_t i : {1, 2}) {
     const Expr& kept = i == 1 ? mean : rstd;
     const bool none = call.out(i).sizes[0].same(0);
-    call.give(none ? Expr(&call.graph, call.graph.expand(x.number(0.0).value(), call.out(i).sizes)) : kept);
+    const Expr nothing(x.graph(), x.graph()->map(Prim::Copy, {x.graph()->expand(x.number(0.0).value(), {0})}));
+    call.give(none ? nothing : kept);
   }
   return true;
 }
@@ -231,8 +247,6 @@ std::optional<ir::Dims> grouped_sizes(const ir::TensorType& type, const ir::Sym&
   return sizes;
 }
 
-Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
-
 // A value per channel, or per image and group, beside [images, groups, channels of one, ...].
 Expr per_channel(const Expr& x, const ir::Dims& grouped) {
   ir::Dims sizes(grouped.size(), 1);
@@ -255,10 +269,6 @@ Flags within_groups(const ir::Dims& grouped) {
 
 // --- channels last: sums per image and channel first, along which memory is read in its order
 // --------------------------
-
-bool has_channels_last(const ir::TensorType& type) {
-  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
-}
 
 // Sizes of the groups with one pixel.
 ir::Dims without_pixels(ir::Dims grouped) {
@@ -382,6 +392,7 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("native_group_norm", "default", group_norm),
     GL_LOWER("native_group_norm_backward", "default", group_norm_backward),
     GL_LOWER("native_batch_norm", "default", native_batch_norm),
+    GL_LOWER("_native_batch_norm_legit", "default", native_batch_norm),
     GL_LOWER("_native_batch_norm_legit", "no_stats", batch_norm_without_statistics),
     GL_LOWER("_native_batch_norm_legit_functional", "default", batch_norm_functional),
     GL_LOWER("native_batch_norm_backward", "default", batch_norm_backward),

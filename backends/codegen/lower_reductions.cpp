@@ -1,4 +1,6 @@
 // Owns: lowering of reductions and of softmax.
+#include <limits>
+
 #include "backends/codegen/lower_rule.h"
 #include "base/error.h"
 
@@ -140,20 +142,28 @@ std::vector<bool> one_dim(LowerCall& call, size_t i, int rank) {
 
 // self, dim, half_to_float. The largest element is taken off first; a row of -inf gives NaN, as in torch.
 struct Softmax {
-  Expr shifted, exponentials, total;
+  Expr largest, shifted, exponentials, total;
 };
 Softmax softmax_parts(LowerCall& call) {
   const Expr x = call.operand(0, call.out().dtype);
   const auto dims = one_dim(call, 1, x.rank());
   const Expr largest(&call.graph, call.graph.reduce(ReduceKind::Max, x.value(), dims));
   const Expr shifted = x - largest, exponentials = apply(Prim::Exp, shifted);
-  return {shifted, exponentials, sum(exponentials, dims)};
+  return {largest, shifted, exponentials, sum(exponentials, dims)};
 }
 
 bool softmax(LowerCall& call) {
   if (is_empty(call.tensor(0))) return false;
   const Softmax parts = softmax_parts(call);
   return call.give(parts.exponentials / parts.total);
+}
+
+// A row of -inf, all of which is masked, gives zeros.
+bool safe_softmax(LowerCall& call) {
+  if (is_empty(call.tensor(0))) return false;
+  const Softmax parts = softmax_parts(call);
+  const Expr masked = parts.largest == parts.largest.number(-std::numeric_limits<double>::infinity());
+  return call.give(select(masked, parts.total.number(0.0), parts.exponentials / parts.total));
 }
 
 bool log_softmax(LowerCall& call) {
@@ -200,6 +210,7 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("var_mean", "correction", var_mean<false>),
     GL_LOWER("std_mean", "correction", var_mean<true>),
     GL_LOWER("_softmax", "default", softmax),
+    GL_LOWER("_safe_softmax", "default", safe_softmax),
     GL_LOWER("_log_softmax", "default", log_softmax),
     GL_LOWER("_softmax_backward_data", "default", softmax_backward),
     GL_LOWER("_log_softmax_backward_data", "default", log_softmax_backward),

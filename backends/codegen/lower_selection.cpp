@@ -52,17 +52,21 @@ bool triangle(LowerCall& call) {
   return call.give(select(apply(keep, distance, distance.number(call.sym(1))), x, x.number(0.0)));
 }
 
-// tensors, dim. Where nothing has to be computed torch's copies are as good.
+// tensors, dim; stacked: along a new one. Where nothing has to be computed torch's copies are as good, and where single
+// elements would be written beside each other they are better.
+template <bool stacked>
 bool cat(LowerCall& call) {
   const ir::ArgList* list = call.node.args[0].list();
   bool computed = false;
   for (const ir::Arg& item : *list) computed = computed || memory_of(call.read(*item.value()))->computed();
   if (!computed) return false;
   const int dim = call.dim(1, call.out().rank());
+  if (stacked && dim + 1 == call.out().rank()) return false;
   std::vector<Value> values;
   ir::Sym total = 0;
   for (const ir::Arg& item : *list) {
-    const Value value = call.read(*item.value());
+    Value value = call.read(*item.value());
+    if (stacked) value = call.graph.add_dim(value, dim);
     if (value->rank() != call.out().rank()) return false;
     const Value typed = call.graph.cast(value, *compute_type(call.out().dtype));
     values.push_back(call.graph.map(Prim::Copy, {typed}));
@@ -85,7 +89,8 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("clamp_max", "Tensor", clamp_max),
     GL_LOWER("tril", "default", triangle<Prim::Le>),
     GL_LOWER("triu", "default", triangle<Prim::Ge>),
-    GL_LOWER("cat", "default", cat),
+    GL_LOWER("cat", "default", cat<false>),
+    GL_LOWER("stack", "default", cat<true>),
 };
 
 }  // namespace

@@ -37,13 +37,19 @@ bool varies_reduced(const Kernel& kernel, const Affine& index) {
   return false;
 }
 
+bool varies_with_all(const Kernel& kernel, const Affine& index) {
+  for (size_t axis = 0; axis < index.strides.size(); ++axis)
+    if (!kernel.axes[axis].extent.same(1) && index.strides[axis].same(0)) return false;
+  return true;
+}
+
 // How many accesses step by one element along an axis, less those that would have to gather. What is read or written
-// once per row counts little.
+// once per row, or is read again and again, counts little.
 int unit_steps(const Kernel& kernel, int axis) {
   int score = 0;
   const bool reduction = kernel.has_reduction();
   for_each_access(kernel, [&](const Affine& index, int weight) {
-    if (reduction && varies_reduced(kernel, index)) weight *= 16;
+    if (reduction ? varies_reduced(kernel, index) : varies_with_all(kernel, index)) weight *= 16;
     const ir::Sym& stride = index.strides[static_cast<size_t>(axis)];
     if (stride.same(1))
       score += 2 * weight;

@@ -94,3 +94,19 @@ def test_batch_norm_without_statistics():
     torch.testing.assert_close(graphlift.compile(function)(x), function(x))
     after = graphlift.counters()
     assert after["externals"] == before["externals"] and after["kernels"] > before["kernels"]
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("shape", [(8, 6), (4, 6, 7), (4, 6, 9, 5), (2, 6, 3, 4, 5)])
+def test_batch_norm_by_kept_statistics(shape, affine):
+    torch.manual_seed(1)
+    kind = {2: nn.BatchNorm1d, 3: nn.BatchNorm1d, 4: nn.BatchNorm2d, 5: nn.BatchNorm3d}[len(shape)]
+    model = nn.Sequential(kind(6, affine=affine), nn.ReLU()).eval()
+    model[0].running_mean.normal_()
+    model[0].running_var.uniform_(0.5, 2)
+    inputs = [torch.randn(shape)]
+    if len(shape) == 4:
+        inputs.append(inputs[0].to(memory_format=torch.channels_last))
+    for x in inputs:
+        for dynamic in (False, True):
+            assert holds(model, [x], dynamic=dynamic)[0] == 0

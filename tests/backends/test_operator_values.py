@@ -19,7 +19,7 @@ pytestmark = [
 # Fresh tensors that may look at their operand's memory here; a region then hands out a copy, whose strides are its own.
 COPIED = {"aten::_unsafe_view.default", "aten::lift_fresh.default"}
 # Nothing is computed when these are called alone.
-MOVED = COPIED | {"aten::detach.default", "aten::cat.default"}
+MOVED = COPIED | {"aten::detach.default", "aten::cat.default", "aten::stack.default"}
 # Lowered where sizes are constant (of a group norm, the number of channels), or tied to each other as autograd has them.
 CONSTANT = {
     f"aten::{name}.default"

@@ -99,8 +99,8 @@ PrimitiveDesc describe_gradient(const ConvolutionSpec& spec, const Wanted& want)
 PrimitiveDesc describe(const ConvolutionSpec& spec) {
   for (bool free : {false, true}) {
     const Wanted want = wanted(spec, free);
-    PrimitiveDesc desc = skip_reference(spec.kind == ConvolutionKind::Forward ? describe_forward(spec, want, true)
-                                                                              : describe_gradient(spec, want));
+    PrimitiveDesc desc = unless_reference(spec.kind == ConvolutionKind::Forward ? describe_forward(spec, want, true)
+                                                                                : describe_gradient(spec, want));
     if (desc) return desc;
   }
   return nullptr;

@@ -23,7 +23,7 @@ namespace graphlift::cpu::onednn {
   FUNCTION(dnnl_post_ops_create) FUNCTION(dnnl_post_ops_destroy)                                    \
   FUNCTION(dnnl_post_ops_append_eltwise) FUNCTION(dnnl_post_ops_append_binary)                      \
   FUNCTION(dnnl_post_ops_append_sum)                                                                \
-  FUNCTION(dnnl_primitive_desc_destroy) FUNCTION(dnnl_primitive_desc_next_impl)                     \
+  FUNCTION(dnnl_primitive_desc_destroy)                                                           \
   FUNCTION(dnnl_primitive_desc_query) FUNCTION(dnnl_primitive_desc_query_md)                        \
   FUNCTION(dnnl_primitive_create) FUNCTION(dnnl_primitive_execute) FUNCTION(dnnl_primitive_destroy) \
   FUNCTION(dnnl_matmul_primitive_desc_create) FUNCTION(dnnl_reorder_primitive_desc_create)          \

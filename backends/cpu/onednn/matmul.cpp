@@ -45,7 +45,7 @@ PrimitiveDesc describe(const ContractionSpec& spec, WeightLayout layout) {
   dnnl_primitive_desc_t out = nullptr;
   library()->dnnl_matmul_primitive_desc_create(&out, library()->engine, a.get(), b.get(), bias.get(), c.get(),
                                                attributes.get());
-  return skip_reference(PrimitiveDesc(out));
+  return unless_reference(PrimitiveDesc(out));
 }
 
 class PlainMatmul final : public Contraction {

@@ -198,15 +198,11 @@ PrimitiveDesc describe_reorder(const_dnnl_memory_desc_t from, const_dnnl_memory_
   return PrimitiveDesc(out);
 }
 
-PrimitiveDesc skip_reference(PrimitiveDesc desc) {
-  const Library& dnnl = *library();
-  while (desc) {
-    const char* text = "";
-    dnnl.dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &text);
-    if (std::strncmp(text, "ref", 3) != 0) return desc;
-    if (dnnl.dnnl_primitive_desc_next_impl(desc.get()) != dnnl_success) return nullptr;
-  }
-  return nullptr;
+PrimitiveDesc unless_reference(PrimitiveDesc desc) {
+  if (!desc) return nullptr;
+  const char* text = "";
+  library()->dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &text);
+  return std::strncmp(text, "ref", 3) == 0 ? nullptr : std::move(desc);
 }
 
 MemoryDesc strided_desc(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, dnnl_data_type_t type) {

@@ -98,8 +98,9 @@ class Primitive {
 
 // Attributes with which a primitive takes its scratchpad from the caller: what every primitive here needs.
 Attributes new_attributes();
-// The first implementation of `desc` that is not a plain reference loop; null when there is none.
-PrimitiveDesc skip_reference(PrimitiveDesc desc);
+// Null where only a plain reference loop does it: those stand last among the implementations. Asking for the next one
+// behind it calls a null pointer in oneDNN 3.2 (gradients of depthwise convolutions of sequences).
+PrimitiveDesc unless_reference(PrimitiveDesc desc);
 // A copy of data from one form to another; null where the library has no fast one.
 PrimitiveDesc describe_reorder(const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to);
 // Empty when a description could not be made.

@@ -57,7 +57,7 @@ class SwappedMatmul final : public Contraction {
 PrimitiveDesc describe_transposition(const ContractionSpec& spec) {
   const MemoryDesc from = strided_desc({spec.m, spec.n}, {1, spec.m}, dnnl_f32);
   const MemoryDesc to = strided_desc({spec.m, spec.n}, {spec.c.row, spec.c.column}, dnnl_f32);
-  return from && to ? skip_reference(describe_reorder(from.get(), to.get())) : nullptr;
+  return from && to ? unless_reference(describe_reorder(from.get(), to.get())) : nullptr;
 }
 
 bool fits(const ContractionSpec& spec) {

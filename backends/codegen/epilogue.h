@@ -10,7 +10,8 @@
 
 namespace graphlift::codegen {
 
-// A call and those behind it, each of which is the only one to read the result of the one before.
+// A call and those behind it, each of which is the only one to read the result of the one before; for one result at
+// most it is only the first one to read it.
 using Chain = std::vector<const ir::Node*>;
 
 enum class Finish : uint8_t {
@@ -19,12 +20,20 @@ enum class Finish : uint8_t {
   Here,     // the chain may end with its last call
 };
 
-// Per last call of a chain: the calls before it, first to last.
-using Epilogues = std::unordered_map<const ir::Node*, Chain>;
+// Asked about a chain; `kept`: the place in it of the call whose result others read, too, -1: none. The chain has to
+// give that result besides the last one.
+using Finishes = std::function<Finish(const Chain& chain, int kept)>;
+
+struct Epilogue {
+  Chain before;  // the last call, first to last
+  int kept = -1;
+};
+// By the last call of a chain.
+using Epilogues = std::unordered_map<const ir::Node*, Epilogue>;
 
 // `finishes` is asked about longer and longer chains; the longest one that may end is taken.
 Epilogues find_epilogues(const ir::Graph& graph, const std::function<bool(const ir::Node&)>& takes,
-                         const std::function<Finish(const Chain&)>& finishes);
+                         const Finishes& finishes);
 
 // Calls `visit(const ValueRef&)` for each tensor that a chain reads from outside, in order.
 template <class Visit>

@@ -82,7 +82,7 @@ class Rewriter {
   void add_external(const ir::Node* node) {
     const Chain chain = lowered_.chain_of(*node);
     if (options_.takes && options_.takes(*chain.front())) {
-      if (add_native(chain)) return;
+      if (add_native(chain, lowered_.kept_by(*node))) return;
       log(Artifact::PerfHints,
           [&] { return cat(node->op.str(), " is left to torch: it is not known how its operands lie in memory"); });
     }
@@ -90,8 +90,8 @@ class Rewriter {
   }
 
   // False: a tensor lies in memory in a way that is not known.
-  bool add_native(const Chain& chain) {
-    NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end())};
+  bool add_native(const Chain& chain, const ir::Node* kept) {
+    NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end()), kept};
     ir::ArgList inputs;
     bool known = true;
     for_each_read(chain, [&](const ir::ValueRef& value) {
@@ -107,10 +107,13 @@ class Rewriter {
     if (!known) return false;
     const ir::Node& node = *chain.back();
     const ir::Arg index = static_cast<int64_t>(result_.natives.size());
-    ir::Node* made = to_.add_call(native_op(), {index, ir::Arg(std::move(inputs))}, node.outputs, node.where);
+    auto outputs = node.outputs;
+    if (kept) outputs.push_back(kept->outputs[0]);
+    ir::Node* made = to_.add_call(native_op(), {index, ir::Arg(std::move(inputs))}, std::move(outputs), node.where);
     made->backward = node.backward;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       put({const_cast<ir::Node*>(&node), static_cast<int>(i)}, {made, static_cast<int>(i)});
+    if (kept) put({const_cast<ir::Node*>(kept), 0}, {made, static_cast<int>(node.outputs.size())});
     result_.natives.push_back(std::move(operation));
     return true;
   }
@@ -237,8 +240,9 @@ std::string verify(const FusedGraph& fused) {
   return wrong;
 }
 
-NativeOperation describe(const Chain& chain) {
-  NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end())};
+NativeOperation describe(const Chain& chain, int kept) {
+  const ir::Node* beside = kept < 0 ? nullptr : chain[static_cast<size_t>(kept)];
+  NativeOperation operation{chain.front(), {}, Chain(chain.begin() + 1, chain.end()), beside};
   for_each_read(chain, [&](const ir::ValueRef& value) { operation.operands.push_back(ir::type_of(value)); });
   return operation;
 }

@@ -18,7 +18,7 @@ struct FuseOptions {
   // Calls that the backend takes itself; they are not lowered.
   std::function<bool(const ir::Node&)> takes = {};
   // What may stand behind such a call and be computed with it; see epilogue.h.
-  std::function<Finish(const Chain&)> finishes = {};
+  Finishes finishes = {};
   bool epilogues = true;
   bool horizontal = true;  // asked by the backend for fuse_horizontally()
 };
@@ -39,10 +39,12 @@ struct NativeOperation {
   const ir::Node* node;
   std::vector<ir::TensorType> operands;  // of `node`, then those that the epilogue reads from outside
   Chain epilogue = {};                   // calls behind it that are computed with it
+  // One of these calls, the first or one behind it, whose result is the operation's second one; null: none.
+  const ir::Node* kept = nullptr;
   const ir::Node& last() const { return epilogue.empty() ? *node : *epilogue.back(); }
 };
 // As the graph has it, every tensor on its own.
-NativeOperation describe(const Chain& chain);
+NativeOperation describe(const Chain& chain, int kept = -1);
 
 // `graphlift::check_places(index, [tensor])` raises the error of an operator where the tensor, which lies in its memory
 // as `type` says, holds places out of range.

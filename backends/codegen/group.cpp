@@ -41,9 +41,12 @@ class Grouper {
   void place_all() {
     size_t call = 0;
     for (const TensorNode& node : lowered_.graph.nodes()) {
-      if (node.kind == Kind::Buffer && node.value && external_.count(node.value->node)) {
-        place_effects_before(node.value->node);
-        place_external(node.value->node);
+      if (node.kind == Kind::Buffer && node.value) {
+        const ir::Node* maker = lowered_.maker_of(*node.value->node);
+        if (external_.count(maker)) {
+          place_effects_before(maker);
+          place_external(maker);
+        }
       }
       if (!needs_.needed.count(&node) || !node.computed() || result_.inlined.count(&node)) continue;
       place_externals_before(node, &call);
@@ -110,7 +113,7 @@ class Grouper {
   void collect_units(const TensorNode* node, std::vector<int>* units) const {
     node = memory_of(node);
     if (node->kind == Kind::Buffer) {
-      const auto found = external_.find(node->value->node);
+      const auto found = external_.find(lowered_.maker_of(*node->value->node));
       if (found != external_.end() && found->second >= 0) units->push_back(found->second);
     } else if (const auto found = result_.group_of.find(node); found != result_.group_of.end()) {
       units->push_back(found->second->unit);

@@ -20,11 +20,12 @@ class Lowering {
 
   void run() {
     std::unordered_set<const ir::Node*> absorbed;
-    for (const auto& [last, before] : options_.epilogues) absorbed.insert(before.begin(), before.end());
+    for (const auto& [last, epilogue] : options_.epilogues)
+      absorbed.insert(epilogue.before.begin(), epilogue.before.end());
     for (const ir::Node& node : graph_.nodes()) {
       if (absorbed.count(&node)) continue;
-      if (options_.epilogues.count(&node))
-        keep(node);
+      if (const auto found = options_.epilogues.find(&node); found != options_.epilogues.end())
+        keep_chain(node, found->second);
       else if (node.kind == ir::NodeKind::Input)
         define(node, 0, result_.graph.buffer(ref(node, 0), *node.outputs[0]));
       else if (!lower_call(node))
@@ -82,7 +83,7 @@ class Lowering {
     const std::function<Value(const ir::ValueRef&)> read = [&](const ir::ValueRef& value) {
       return result_.values.at(value);
     };
-    LowerCall call{node, result_.graph, read, options_.gathers};
+    LowerCall call{node, result_.graph, read, options_.gathers, options_.moments_at_once};
     if (row && suitable(node) && apply(*row, call) && accept(node, viewed != nullptr, call.results)) return true;
     if (!viewed || node.outputs.empty()) return false;
     for (const auto& type : node.outputs)  // another kind of elements (view_as_real) has no index map
@@ -139,6 +140,15 @@ class Lowering {
     result_.calls.push_back(std::move(call));
   }
 
+  // A result on the way, where others read it, is the chain's as well.
+  void keep_chain(const ir::Node& last, const Epilogue& epilogue) {
+    keep(last);
+    if (epilogue.kept < 0) return;
+    const ir::Node& kept = *epilogue.before[static_cast<size_t>(epilogue.kept)];
+    define(kept, 0, result_.graph.buffer(ref(kept, 0), *kept.outputs[0]));
+    result_.made_by.emplace(&kept, &last);
+  }
+
   const ir::Graph& graph_;
   const LowerOptions& options_;
   Lowered& result_;
@@ -156,9 +166,20 @@ std::unique_ptr<Lowered> lower(const ir::Graph& graph, const LowerOptions& optio
 
 Chain Lowered::chain_of(const ir::Node& call) const {
   const auto found = epilogues.find(&call);
-  Chain chain = found == epilogues.end() ? Chain() : found->second;
+  Chain chain = found == epilogues.end() ? Chain() : found->second.before;
   chain.push_back(&call);
   return chain;
+}
+
+const ir::Node* Lowered::kept_by(const ir::Node& call) const {
+  const auto found = epilogues.find(&call);
+  if (found == epilogues.end() || found->second.kept < 0) return nullptr;
+  return found->second.before[static_cast<size_t>(found->second.kept)];
+}
+
+const ir::Node* Lowered::maker_of(const ir::Node& call) const {
+  const auto found = made_by.find(&call);
+  return found == made_by.end() ? &call : found->second;
 }
 
 }  // namespace graphlift::codegen

@@ -17,9 +17,11 @@ struct LowerOptions {
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
   // Whether kernels may read at places from data, which somebody has to check (`check_op()` in fuse.h).
   bool gathers = false;
+  // Whether two sums in double are quicker than two passes over memory, of which the second one waits for a mean.
+  bool moments_at_once = false;
   // Calls that the backend takes itself (contractions), though there may be a row.
   std::function<bool(const ir::Node&)> keeps = {};
-  // Chains of calls that the backend takes as one: only their last call has a value.
+  // Chains of calls that the backend takes as one: only their last call has a value, and what they keep.
   Epilogues epilogues = {};
 };
 
@@ -38,6 +40,11 @@ struct Lowered {
 
   // What an external call reads, through the calls that are computed with it.
   Chain chain_of(const ir::Node& call) const;
+  // The call on the way of a chain whose result the chain gives, too; null: none.
+  const ir::Node* kept_by(const ir::Node& call) const;
+  // The external call that makes a call's result: itself, or the last one of a chain that keeps it.
+  const ir::Node* maker_of(const ir::Node& call) const;
+  std::unordered_map<const ir::Node*, const ir::Node*> made_by = {};
 };
 
 std::unique_ptr<Lowered> lower(const ir::Graph& graph, const LowerOptions& options);

@@ -39,8 +39,9 @@ Flags normalized_dims(LowerCall& call, size_t shape, int rank) {
 
 Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
 
+// On a CPU: elsewhere it is not measured.
 bool has_channels_last(const ir::TensorType& type) {
-  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
+  return type.device.is_cpu() && type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
 }
 
 Flags others(Flags dims) {
@@ -97,74 +98,104 @@ Expr unbiased(const Expr& like, const ir::Sym& n, double weight) {
   return like.number(weight * elements / (elements - 1));
 }
 
+// --- batches
+// -----------------------------------------------------------------------------------------------------------
+
+// What a batch norm of this dtype is computed with.
+std::optional<DType> norm_type(const ir::TensorType& input) {
+  const auto type = compute_type(input.dtype);
+  return type && ir::is_floating(*type) ? type : std::nullopt;
+}
+
+struct Moments {
+  Expr mean, variance;  // dims of statistics stay
+};
+
+// At once: both sums in double, in which squares of single numbers are exact.
+Moments moments(const Expr& x, const Flags& dims, const ir::Sym& elements, bool at_once) {
+  if (!at_once || x.type() != DType::float32) {
+    const Expr n = x.number(elements), mean = sum(x, dims) / n, off = x - mean;
+    return {mean, sum(off * off, dims) / n};
+  }
+  const Expr wide = x.cast(DType::float64), n = wide.number(elements);
+  const Expr mean = sum(wide, dims) / n, squares = sum(wide * wide, dims) / n;
+  return {mean.cast(x.type()), apply(Prim::Max, squares - mean * mean, 0.0).cast(x.type())};
+}
+
 struct Normalized {
   Expr y, mean, variance, rstd;  // dims of statistics stay
   Flags dims;
   ir::Sym elements;
 };
 
+// (x - mean) * rstd * weight + bias; weight and bias are arguments 1 and 2.
+Expr scaled(LowerCall& call, const Expr& x, const Expr& mean, const Expr& rstd) {
+  Expr y = (x - mean) * rstd;
+  if (!call.none(1)) y = y * along(call.operand(1, x.type()), 1, x.rank());
+  if (!call.none(2)) y = y + along(call.operand(2, x.type()), 1, x.rank());
+  return y;
+}
+
 // input, weight, bias.
 std::optional<Normalized> normalized(LowerCall& call, double eps) {
-  const DType dtype = DType::float32;
-  const Expr x = call.operand(0, dtype);
-  const int rank = x.rank();
-  const Flags dims = all_but(rank, 1);
+  const auto dtype = norm_type(call.type(0));
+  if (!dtype) return std::nullopt;
+  const Expr x = call.operand(0, *dtype);
+  const Flags dims = all_but(x.rank(), 1);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0) || elements.same(1)) return std::nullopt;
-  const Expr n = x.number(elements);
-  const Expr mean = sum(x, dims) / n, off = x - mean;
-  const Expr variance = sum(off * off, dims) / n;
+  const auto [mean, variance] = moments(x, dims, elements, call.moments_at_once);
   const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + eps);
-  Expr y = off * rstd;
-  if (!call.none(1)) y = y * along(call.operand(1, dtype), 1, rank);
-  if (!call.none(2)) y = y + along(call.operand(2, dtype), 1, rank);
-  return Normalized{y, mean, variance, rstd, dims, elements};
+  return Normalized{scaled(call, x, mean, rstd), mean, variance, rstd, dims, elements};
 }
 
 // Results: output, save_mean, save_invstd.
-bool without_statistics(LowerCall& call, bool training, double eps) {
-  if (call.type(0).dtype != DType::float32 || !training) return false;
+bool by_statistics_of_batch(LowerCall& call, double eps) {
   const auto y = normalized(call, eps);
   return y && call.give(y->y) && call.give(flat(y->mean, y->dims)) && call.give(flat(y->rstd, y->dims));
 }
 
-// input, weight, bias, training, momentum, eps.
-bool batch_norm_without_statistics(LowerCall& call) { return without_statistics(call, call.boolean(3), call.real(5)); }
-
-// With statistics that were kept, on CPU, where the other two results have no elements. As in eager's kernel
-// x * scale + shift, both made once per channel.
-bool by_kept_statistics(LowerCall& call) {
-  const DType dtype = DType::float32;
-  if (call.type(0).dtype != dtype || !call.out(1).sizes[0].same(0)) return false;
-  const Expr x = call.operand(0, dtype), mean = call.operand(3, dtype);
-  const Expr rstd = 1.0 / apply(Prim::Sqrt, call.operand(4, dtype) + call.real(7));
-  const Expr scale = call.none(1) ? rstd : rstd * call.operand(1, dtype);
-  const Expr shift = optional_or(call, 2, dtype, x, 0) - mean * scale;
-  auto per_pixel = [&](const Expr& value) {
-    if (!has_channels_last(call.type(0))) return along(value, 1, x.rank());  // once per row
-    ir::Dims sizes(x.sizes().size(), 1);
-    sizes[1] = x.sizes()[1];
-    return reshaped({x.graph(), x.graph()->map(Prim::Copy, {value.value()})}, std::move(sizes));
-  };
-  const Expr nothing(x.graph(), x.graph()->map(Prim::Copy, {x.graph()->expand(x.number(0.0).value(), {0})}));
-  return call.give(x * per_pixel(scale) + per_pixel(shift)) && call.give(nothing) && call.give(nothing);
+// The same results; on CPU the last two have no elements.
+bool by_running_statistics(LowerCall& call, double eps) {
+  const auto dtype = norm_type(call.type(0));
+  if (!dtype) return false;
+  const Expr x = call.operand(0, *dtype), mean = call.operand(3, *dtype);
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, call.operand(4, *dtype) + eps);
+  ir::Dims sizes(x.sizes().size(), 1);
+  sizes[1] = x.sizes()[1];
+  // Where lanes run along channels it would be computed for each pixel: it is put in memory.
+  const Expr factor = has_channels_last(call.type(0))
+                          ? reshaped({x.graph(), x.graph()->map(Prim::Copy, {rstd.value()})}, std::move(sizes))
+                          : along(rstd, 1, x.rank());
+  call.give(scaled(call, x, along(mean, 1, x.rank()), factor));
+  for (size_t i : {1, 2}) {
+    const Expr& kept = i == 1 ? mean : rstd;
+    const bool none = call.out(i).sizes[0].same(0);
+    call.give(none ? Expr(&call.graph, call.graph.expand(x.number(0.0).value(), call.out(i).sizes)) : kept);
+  }
+  return true;
 }
 
-// input, weight, bias, running_mean, running_var, training, momentum, eps; running statistics that change are written
-// in place.
+// input, weight, bias, training, momentum, eps.
+bool batch_norm_without_statistics(LowerCall& call) {
+  return call.boolean(3) && by_statistics_of_batch(call, call.real(5));
+}
+
+// input, weight, bias, running_mean, running_var, training, momentum, eps. Running statistics would be written in
+// place.
 bool native_batch_norm(LowerCall& call) {
-  if (call.none(3) || call.none(4))
-    return call.none(3) && call.none(4) && without_statistics(call, call.boolean(5), call.real(7));
-  return !call.boolean(5) && by_kept_statistics(call);
+  const bool has_statistics = !call.none(3) && !call.none(4), training = call.boolean(5);
+  if (training) return call.none(3) && call.none(4) && by_statistics_of_batch(call, call.real(7));
+  return has_statistics && by_running_statistics(call, call.real(7));
 }
 
 // input, weight, bias, running_mean, running_var, training, momentum, eps.
 // Results: output, save_mean, save_invstd, new running mean, new running variance.
 bool batch_norm_functional(LowerCall& call) {
-  const DType dtype = DType::float32;
-  if (call.type(0).dtype != dtype || !call.boolean(5)) return false;
+  if (!call.boolean(5)) return false;
   const auto y = normalized(call, call.real(7));
   if (!y) return false;
+  const DType dtype = y->y.type();
   const Expr mean = flat(y->mean, y->dims), variance = flat(y->variance, y->dims);
   const double m = call.real(6);
   call.give(y->y);
@@ -176,8 +207,9 @@ bool batch_norm_functional(LowerCall& call) {
 
 // grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask.
 bool batch_norm_backward(LowerCall& call) {
-  const DType dtype = DType::float32;
-  if (call.type(1).dtype != dtype) return false;
+  const auto type = norm_type(call.type(1));
+  if (!type) return false;
+  const DType dtype = *type;
   const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
   const int rank = x.rank();
   const Flags dims = all_but(rank, 1);

@@ -59,6 +59,7 @@ struct LowerCall {
   TensorGraph& graph;
   const std::function<Value(const ir::ValueRef&)>& read;
   bool gathers = false;             // whether kernels may read at places from data
+  bool moments_at_once = false;     // see LowerOptions
   std::vector<Value> results = {};  // one per output of the node; null where nothing is
 
   bool none(size_t i) const { return node.args[i].is_none(); }

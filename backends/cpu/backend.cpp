@@ -4,6 +4,7 @@
 
 #include "backends/codegen/horizontal.h"
 #include "backends/codegen/in_place.h"
+#include "backends/codegen/tuning.h"
 #include "backends/cpu/check_call.h"
 #include "backends/cpu/contraction.h"
 #include "backends/cpu/contraction_call.h"
@@ -14,7 +15,6 @@
 #include "backends/cpu/kernel_call.h"
 #include "backends/cpu/multi_kernel_call.h"
 #include "backends/cpu/row_sum_call.h"
-#include "backends/cpu/tuning.h"
 #include "backends/reference/program.h"
 #include "base/log.h"
 
@@ -38,7 +38,8 @@ bool can_take(const ir::Node& node) {
   return make_native_call(codegen::describe({&node})) != nullptr;
 }
 
-codegen::Finish finish(const codegen::Chain& chain) {
+codegen::Finish finish(const codegen::Chain& chain, int kept) {
+  if (kept >= 0) return codegen::Finish::No;
   const codegen::NativeOperation operation = codegen::describe(chain);
   const auto post = post_ops(operation);
   if (!post) return codegen::Finish::No;
@@ -78,8 +79,8 @@ class Cpu final : public backend::Backend {
     codegen::write_in_place(&fused, how.writes);
     if (options.horizontal) codegen::fuse_horizontally(&fused);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
-    std::optional<TuningProgress> progress;
-    if (asks_for_tuning(how.mode)) progress.emplace(fused.natives.size());
+    std::optional<codegen::TuningProgress> progress;
+    if (codegen::asks_for_tuning(how.mode)) progress.emplace(fused.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (node.op == codegen::kernel_op()) {
         ++backend::counters().kernels;

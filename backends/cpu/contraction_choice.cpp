@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "backends/cpu/contraction_cache.h"
+#include "backends/codegen/spec_cache.h"
 #include "backends/cpu/contraction_form.h"
 #include "backends/cpu/contraction_gemm.h"
 #include "backends/cpu/onednn.h"
@@ -63,7 +63,7 @@ class Transposed final : public Contraction {
 };
 
 using Rows = std::span<const ContractionImplementation>;
-using Cache = SpecCache<ContractionSpec, Contraction>;
+using Cache = codegen::SpecCache<ContractionSpec, Contraction>;
 
 // The first of `rows` that makes it; `only_worthwhile`: of those ahead for this spec.
 Cache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& given) {

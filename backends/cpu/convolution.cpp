@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/contraction_cache.h"
+#include "backends/codegen/spec_cache.h"
 #include "backends/cpu/contraction_hash.h"
 #include "backends/cpu/onednn.h"
 #include "base/log.h"
@@ -39,7 +39,7 @@ std::string invalid(const ConvolutionSpec& spec) {
   return {};
 }
 
-using Cache = SpecCache<ConvolutionSpec, Convolution>;
+using Cache = codegen::SpecCache<ConvolutionSpec, Convolution>;
 
 Cache::Found make(const ConvolutionSpec& spec) {
   Cache::Found out{nullptr, invalid(spec)};

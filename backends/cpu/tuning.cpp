@@ -3,14 +3,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <Python.h>
 
 #include <chrono>
 #include <limits>
 #include <map>
 
+#include "backends/codegen/tuning.h"
 #include "base/log.h"
-#include "base/ref.h"
 #include "base/text.h"
 
 namespace graphlift::cpu {
@@ -26,22 +25,7 @@ constexpr int kMostRounds = 200;
 
 std::atomic<uint64_t> measured_specs = 0;
 
-// A method of graphlift.tuning; null where it failed, which costs no more than what it would have remembered.
-template <class... Args>
-Ref call(const char* method, const char* format, Args... args) {
-  const Ref module = Ref::steal(PyImport_ImportModule("graphlift.tuning"));
-  Ref answer = module ? Ref::steal(PyObject_CallMethod(module.get(), method, format, args...)) : Ref();
-  if (!answer) PyErr_Clear();
-  return answer;
-}
-
 std::string key_of(const ContractionSpec& spec) { return cat(spec.str(), " threads ", at::get_num_threads()); }
-
-std::string remembered(const std::string& key) {
-  const Ref answer = call("read", "s", key.c_str());
-  const char* name = answer && PyUnicode_Check(answer.get()) ? PyUnicode_AsUTF8(answer.get()) : nullptr;
-  return name ? name : "";
-}
 
 // --- memory to measure on
 // ---------------------------------------------------------------------------------------------
@@ -123,13 +107,11 @@ Made tune(const ContractionSpec& spec, const std::string& key, const Made& usual
     for (const Candidate& it : candidates) append(&text, cat(" ", it.name, " ", it.best * 1e6, " us"));
     return text;
   });
-  call("write", "ss", key.c_str(), std::string(best->name).c_str());
+  codegen::remember_choice(key, std::string(best->name));
   return best->made;
 }
 
 }  // namespace
-
-bool asks_for_tuning(const std::string& mode) { return mode.starts_with("max-autotune"); }
 
 std::shared_ptr<const Contraction> tuned_contraction(const ContractionSpec& spec) {
   Made usual = find_contraction(spec);
@@ -139,14 +121,10 @@ std::shared_ptr<const Contraction> tuned_contraction(const ContractionSpec& spec
   const std::string key = key_of(spec);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   Made chosen;
-  if (const std::string name = remembered(key); !name.empty()) chosen = make_contraction(name, spec);
+  if (const std::string name = codegen::remembered_choice(key); !name.empty()) chosen = make_contraction(name, spec);
   if (!chosen) chosen = tune(spec, key, usual);
   return known.emplace(key, std::move(chosen)).first->second;
 }
-
-TuningProgress::TuningProgress(size_t operations) { call("begin", "n", static_cast<Py_ssize_t>(operations)); }
-TuningProgress::~TuningProgress() { call("end", nullptr); }
-void TuningProgress::step() { call("step", nullptr); }
 
 uint64_t tunings() { return measured_specs; }
 

@@ -1,16 +1,26 @@
 // Owns: the cuda backend's entry in the registry, and what it does with a graph.
 #include <ATen/Context.h>
 
+#include <algorithm>
+#include <map>
 #include <mutex>
+#include <optional>
+#include <unordered_set>
 
 #include "backends/codegen/fuse.h"
 #include "backends/codegen/horizontal.h"
 #include "backends/codegen/in_place.h"
+#include "backends/codegen/tuning.h"
+#include "backends/cpu/host_kernels.h"
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/graph_recorder.h"
 #include "backends/cuda/kernel_call.h"
+#include "backends/cuda/kernel_tuning.h"
+#include "backends/cuda/matmul.h"
+#include "backends/cuda/matmul_call.h"
+#include "backends/cuda/matmul_tuning.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
@@ -20,7 +30,7 @@
 namespace graphlift::cuda {
 namespace {
 
-constexpr int8_t kCuda = 1;
+constexpr int8_t kCpu = 0, kCuda = 1;
 
 bool records(const backend::Options& how) { return how.mode == "reduce-overhead" || how.mode == "max-autotune"; }
 
@@ -40,10 +50,44 @@ std::vector<bool> by_value(const codegen::FusedGraph& graph, const ir::Node& nod
   return values;
 }
 
+Tuning tuning(const backend::Options& how) {
+  if (!codegen::asks_for_tuning(how.mode)) return Tuning::None;
+  return records(how) ? Tuning::Recorded : Tuning::Launched;
+}
+
+// Calls whose results are outputs, and read by no other call.
+std::unordered_set<const ir::Node*> leaving(const ir::Graph& graph) {
+  std::unordered_set<const ir::Node*> found;
+  for (const ir::Arg& output : graph.outputs())
+    ir::for_each_value(output, [&](const ir::ValueRef& value) { found.insert(value.node); });
+  for (const ir::Node& node : graph.nodes())
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { found.erase(value.node); });
+  return found;
+}
+
+// Products are the library's where there is one, and where their order of additions need not be fixed.
+void take_products(const ir::Graph& graph, int8_t device_type, const backend::Options& how,
+                   codegen::FuseOptions* options) {
+  const auto first = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                                  [&](const ir::Node& node) { return is_matmul(node, device_type); });
+  if (first == graph.nodes().end()) return;
+  std::string refusal = matmul_refusal(first->outputs[0]->device);
+  if (at::globalContext().deterministicAlgorithms()) refusal = "deterministic algorithms are asked for";
+  if (!refusal.empty()) return log(Artifact::PerfHints, "products are left to torch: " + refusal);
+  options->takes = [device_type](const ir::Node& node) { return is_matmul(node, device_type); };
+  if (how.emulate_precision_casts) return;
+  options->finishes = [measured = tuning(how), leaving = leaving(graph)](const codegen::Chain& chain, int kept) {
+    return finish_matmul(chain, kept, leaving.count(chain.back()) > 0, measured);
+  };
+}
+
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
+  options.lower.moments_at_once = true;
+  take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
   codegen::FusedGraph made = codegen::fuse(graph, options);
   if (!records(how)) codegen::write_in_place(&made, how.writes);  // a recording's results are its own
@@ -61,7 +105,8 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
 
 class Cuda final : public backend::Backend {
  public:
-  Cuda(std::string name, int8_t device_type) : name_(std::move(name)), device_type_(device_type) {}
+  Cuda(std::string name, int8_t device_type, size_t tiling)
+      : name_(std::move(name)), device_type_(device_type), tiling_(tiling) {}
 
   std::string name() const override { return name_; }
   // Numbers of the CPU, and copies to it, are part of programs of a GPU.
@@ -69,8 +114,9 @@ class Cuda final : public backend::Backend {
 
   std::unique_ptr<backend::CompiledGraph> compile(const ir::Graph& graph, const std::vector<at::Tensor>& constants,
                                                   const backend::Options& how) const override {
-    if (how.mode.starts_with("max-autotune")) log(Artifact::PerfHints, "nothing is measured on a GPU, so far");
-    const codegen::FusedGraph parts = fused(graph, device_type_, how);
+    std::optional<cpu::HostKernels> host;
+    if (device_type_ != kCpu) host.emplace(graph, how);
+    const codegen::FusedGraph parts = fused(host ? host->graph() : graph, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) {
       log(Artifact::PerfHints, "nothing of a graph is on the GPU: torch's own kernels run it");
@@ -82,12 +128,21 @@ class Cuda final : public backend::Backend {
     }
     if (device_type_ == kCuda) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     const DeviceFacts& facts = device_facts(device);
-    KernelBatch batch({facts.architecture, facts.processors, facts.shared_bytes});
+    const Target target{facts.architecture, facts.processors, facts.shared_bytes};
+    std::optional<codegen::TuningProgress> progress;
+    const std::map<size_t, Tiling> tilings = tuned_tilings(parts, target, how, &progress);
+    KernelBatch batch(target);
     Kernels kernels(parts.kernels.size()), programs(parts.multis.size());
     for (const ir::Node& node : parts.graph->nodes())
-      if (is_kernel(node)) add(parts, node, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
+      if (is_kernel(node)) add(parts, node, tilings, &batch, node.op == codegen::kernel_op() ? &kernels : &programs);
     batch.compile();
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
+      if (auto call = host ? host->make_call(node) : nullptr) return call;
+      if (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()) {
+        ++backend::counters().natives;
+        if (progress) progress->step();
+        return make_matmul_call(parts.natives[codegen::index_of(node)], tuning(how));
+      }
       if (!is_kernel(node)) return nullptr;
       const size_t index = codegen::index_of(node);
       if (node.op == codegen::multi_kernel_op()) {
@@ -114,11 +169,37 @@ class Cuda final : public backend::Backend {
  private:
   using Kernels = std::vector<std::shared_ptr<const CompiledKernel>>;
 
-  void add(const codegen::FusedGraph& parts, const ir::Node& node, KernelBatch* batch, Kernels* to) const {
+  // Of kernels that another tiling than the usual one is faster for; and how far measuring has come.
+  std::map<size_t, Tiling> tuned_tilings(const codegen::FusedGraph& parts, const Target& target,
+                                         const backend::Options& how,
+                                         std::optional<codegen::TuningProgress>* progress) const {
+    if (tiling_ > 0) return fixed_tilings(parts, target);
+    if (tuning(how) == Tuning::None) return {};
+    KernelTuner tuner(parts, target, tuning(how));
+    for (const ir::Node& node : parts.graph->nodes())
+      if (node.kind == ir::NodeKind::Call && node.op == codegen::kernel_op())
+        tuner.add(node, by_value(parts, node, device_type_));
+    progress->emplace(parts.natives.size() + tuner.count());
+    return tuner.run([&] { (*progress)->step(); });
+  }
+
+  std::map<size_t, Tiling> fixed_tilings(const codegen::FusedGraph& parts, const Target& target) const {
+    std::map<size_t, Tiling> made;
+    for (size_t i = 0; i < parts.kernels.size(); ++i) {
+      const std::vector<Tiling> all = tilings(parts.kernels[i], target, {});
+      made[i] = all[tiling_ % all.size()];
+    }
+    return made;
+  }
+
+  void add(const codegen::FusedGraph& parts, const ir::Node& node, const std::map<size_t, Tiling>& tilings,
+           KernelBatch* batch, Kernels* to) const {
     const size_t index = codegen::index_of(node);
     const bool many = node.op == codegen::multi_kernel_op();
     const codegen::Kernel& kernel = many ? parts.multis[index].program : parts.kernels[index];
-    (*to)[index] = batch->add(kernel, by_value(parts, node, device_type_), many);
+    const auto tiling = many ? tilings.end() : tilings.find(index);
+    (*to)[index] = batch->add(kernel, by_value(parts, node, device_type_), many,
+                              tiling == tilings.end() ? Tiling() : tiling->second);
   }
 
   // What a replay would not do again. Empty: nothing.
@@ -133,15 +214,18 @@ class Cuda final : public backend::Backend {
     return "";
   }
 
-  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there are no kernels.
+  // The GPU that kernels are compiled for: that of the first; GPUs of one program are alike. -1: there is nothing of
+  // ours.
   static int device_of(const ir::Graph& graph) {
     for (const ir::Node& node : graph.nodes())
-      if (is_kernel(node)) return std::max<int>(0, node.outputs[0]->device.index);
+      if (is_kernel(node) || (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()))
+        return std::max<int>(0, node.outputs[0]->device.index);
     return -1;
   }
 
   std::string name_;
   int8_t device_type_;
+  size_t tiling_;
 };
 
 }  // namespace
@@ -151,8 +235,8 @@ std::string kernel_refusal(int device) {
   return nvrtc_refusal();
 }
 
-std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type) {
-  return std::make_unique<Cuda>(name, device_type);
+std::unique_ptr<backend::Backend> make_cuda_backend(const std::string& name, int8_t device_type, size_t tiling) {
+  return std::make_unique<Cuda>(name, device_type, tiling);
 }
 
 void register_cuda_backend() {
@@ -160,8 +244,11 @@ void register_cuda_backend() {
   std::call_once(once, [] { backend::register_backend(make_cuda_backend("cuda", kCuda)); });
 }
 
-std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture) {
-  const codegen::FusedGraph parts = fused(graph, device_type, {});
+std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type, int architecture,
+                                      const std::vector<std::pair<int, int>>& writes) {
+  backend::Options how;
+  how.writes = writes;
+  const codegen::FusedGraph parts = fused(graph, device_type, how);
   std::vector<std::string> texts;
   Target target;
   target.architecture = architecture;
@@ -177,6 +264,8 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
   }
   return texts;
 }
+
+uint64_t measurements() { return measured_matmuls() + measured_kernels(); }
 
 std::string compile_refusal() { return nvrtc_refusal(); }
 

@@ -123,15 +123,17 @@ const LoadedKernel& CompiledKernel::variant(const Variant& variant) const {
 }
 
 std::shared_ptr<const CompiledKernel> KernelBatch::add(const codegen::Kernel& kernel, const std::vector<bool>& by_value,
-                                                       bool parts) {
+                                                       bool parts, const Tiling& tiling) {
+  Target target = target_;
+  target.tiling = tiling;
   // Held by the GIL.
   static auto* known = new std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>>;
   std::string key = print(kernel) + "sm_" + std::to_string(target_.architecture) + " " +
-                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) +
-                    (parts ? " parts " : " ");
+                    std::to_string(target_.processors) + " " + std::to_string(target_.shared_bytes) + " " +
+                    tiling.str() + (parts ? " parts " : " ");
   for (const bool value : by_value) key += value ? 'v' : 'm';
   auto& entry = (*known)[key];
-  if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target_, parts);
+  if (!entry) entry = std::make_shared<CompiledKernel>(kernel, by_value, target, parts);
   added_.push_back(entry);
   return entry;
 }

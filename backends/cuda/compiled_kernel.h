@@ -46,7 +46,7 @@ class KernelBatch {
  public:
   explicit KernelBatch(const Target& target) : target_(target) {}
   std::shared_ptr<const CompiledKernel> add(const codegen::Kernel& kernel, const std::vector<bool>& by_value,
-                                            bool parts = false);
+                                            bool parts = false, const Tiling& tiling = {});
   void compile();  // with the GIL, which is released meanwhile
 
  private:

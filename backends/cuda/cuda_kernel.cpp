@@ -1,6 +1,6 @@
 // Owns: see cuda_kernel.h. A thread finds its row or columns, computes their values, then per phase one loop along the
-// reduced axes whose results the threads of a row join. With splits each phase is a launch: it begins by joining what
-// the launches before left in the workspace.
+// reduced axes whose results the threads of a row join. With splits each phase is a launch: it begins with what the
+// launches before left in the workspace.
 #include "backends/cuda/cuda_kernel.h"
 
 #include <algorithm>
@@ -32,7 +32,10 @@ class KernelEmitter {
     if (!split) {
       emit_function(-1);
     } else {
-      for (int phase = 0; phase < schedule_.phases; ++phase) emit_function(phase);
+      for (int phase = 0; phase < schedule_.phases; ++phase) {
+        emit_function(phase);
+        if (is_joined(phase)) emit_join(phase);
+      }
       if (stores_rows(schedule_.phases)) emit_function(schedule_.phases);
     }
     result_.numbers = values_.numbers();
@@ -124,6 +127,33 @@ class KernelEmitter {
     result_.launches.push_back({"kernel" + str(static_cast<int64_t>(bodies_.size())), blocks(),
                                 launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
                                 static_cast<int>(values_.shared_bytes())});
+    bodies_.push_back(values_.take());
+  }
+
+  // Blocks of a later launch would each read all partial results of their columns: a launch between joins them once.
+  bool is_joined(int phase) const { return !is_rows() && phase + 1 < schedule_.phases && !reductions(phase).empty(); }
+
+  void emit_join(int phase) {
+    constexpr int kThreads = 256, kAcross = 8, kLines = kThreads / kAcross;
+    values_.begin();
+    const std::string all = values_.number(rows());
+    line("const idx place = (idx)blockIdx.x * " + str(kAcross) + " + (idx)threadIdx.x % " + str(kAcross) + ";");
+    line("const idx line = (idx)threadIdx.x / " + str(kAcross) + ";");
+    line("const bool active = place < " + all + ";");
+    for (const int reduction : reductions(phase)) {
+      const std::string type = compute_name(node(reduction).type), name = "r" + str(reduction);
+      const std::string how = combine_name(node(reduction).reduce), from = slot(reduction);
+      values_.need_room(kThreads * ir::bytes(node(reduction).type));
+      line(type + " " + name + " = " + identity_text(node(reduction).reduce, node(reduction).type) + ";");
+      line("#pragma unroll 4");
+      line("for (idx part = line; active && part < " + str(schedule_.splits) + "; part += " + str(kLines) + ") " +
+           name + " = " + how + "::of(" + name + ", " + from + "[part * " + all + " + place]);");
+      line("gl_down_columns<" + how + ", " + str(kAcross) + ", " + str(kThreads) + ", 1>(&" + name + ", (" + type +
+           "*)room);");
+      line("if (active && line == 0) " + from + "[place] = " + name + ";");
+    }
+    result_.launches.push_back(
+        {"kernel" + str(static_cast<int64_t>(bodies_.size())), ceildiv(rows(), kAcross), 1, kThreads});
     bodies_.push_back(values_.take());
   }
 
@@ -339,6 +369,14 @@ class KernelEmitter {
       declare(reduction);
       const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
       const std::string from = slot(reduction);
+      if (is_joined(phase)) {
+        line("if (active) {");
+        line("#pragma unroll");
+        line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + name +
+             (values_.row_lanes() == 1 ? "" : "[j]") + " = " + from + "[place * " + str(schedule_.lanes) + " + j];");
+        line("}");
+        continue;
+      }
       line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; active && part < " +
            str(schedule_.splits) + "; part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
       if (values_.row_lanes() == 1) {

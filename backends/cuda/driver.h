@@ -23,6 +23,12 @@ namespace graphlift::cuda {
   FUNCTION(cuLaunchKernel,                                                                                       \
            (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**)) \
   FUNCTION(cuStreamIsCapturing, (void*, int*))                                                                   \
+  FUNCTION(cuDeviceGetName, (char*, int, int))                                                                   \
+  FUNCTION(cuEventCreate, (void**, unsigned))                                                                    \
+  FUNCTION(cuEventDestroy_v2, (void*))                                                                           \
+  FUNCTION(cuEventRecord, (void*, void*))                                                                        \
+  FUNCTION(cuEventSynchronize, (void*))                                                                          \
+  FUNCTION(cuEventElapsedTime, (float*, void*, void*))                                                           \
   FUNCTION(cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, void*))                                            \
   FUNCTION(cuGetErrorString, (int, const char**))
 

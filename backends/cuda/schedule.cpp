@@ -2,6 +2,9 @@
 #include "backends/cuda/schedule.h"
 
 #include <algorithm>
+#include <sstream>
+
+#include "base/text.h"
 
 namespace graphlift::cuda {
 namespace {
@@ -13,11 +16,8 @@ using ir::Sym;
 using Kind = ScalarNode::Kind;
 
 constexpr int kVectorBytes = 16;
-constexpr int kMostLanes = 8;
 constexpr int kWarp = 32;
 constexpr int kMostThreads = 1024;
-// Vector accesses of a thread along a row, before more threads share it.
-constexpr int kStepsPerThread = 4;
 constexpr int kMostSteps = 16;
 // Blocks of 256 threads that a processor has at once: loads in flight are what fills the memory's bandwidth.
 constexpr int kBlocksPerProcessor = 8;
@@ -54,6 +54,7 @@ class Scheduler {
     if (reduces()) made_.shape = vector >= 0 && axis(vector).reduced ? Shape::Rows : Shape::Columns;
     order_axes();
     if (made_.shape == Shape::Elements) choose_tile();
+    if (made_.shape == Shape::Elements && made_.tile_axis < 0) made_.threads = threads_or(made_.threads);
     choose_lanes();
     if (made_.shape == Shape::Rows) share_rows();
     if (made_.shape == Shape::Columns) share_columns();
@@ -62,6 +63,10 @@ class Scheduler {
 
  private:
   const codegen::KernelAxis& axis(int i) const { return kernel_.axes[static_cast<size_t>(i)]; }
+
+  int threads_or(int usual) const { return target_.tiling.threads > 0 ? target_.tiling.threads : usual; }
+
+  int64_t split(int64_t blocks) const { return blocks * target_.tiling.split_percent / 100; }
 
   bool reduces() const {
     return kernel_.has_reduction() || std::any_of(kernel_.nodes.begin(), kernel_.nodes.end(),
@@ -192,7 +197,7 @@ class Scheduler {
       });
       const Sym& extent = axis(made_.vector_axis).extent;
       const bool alone = made_.shape == Shape::Elements && made_.kept.size() == 1;
-      int lanes = variant_.aligned ? std::min(kMostLanes, kVectorBytes / narrowest) : 1;
+      int lanes = variant_.aligned ? std::min(target_.tiling.lanes, kVectorBytes / narrowest) : 1;
       while (lanes > 1 && !((alone || is_multiple(extent, lanes)) && pays(lanes) && fills(lanes))) lanes /= 2;
       made_.lanes = lanes;
       made_.ragged = lanes > 1 && !is_multiple(extent, lanes);
@@ -214,11 +219,11 @@ class Scheduler {
   int64_t row_steps() const { return hint(product(kernel_, made_.inner), 4096) / made_.lanes; }
 
   void share_rows() {
-    const int64_t steps = row_steps();
-    const int64_t sharing = next_power((steps + kStepsPerThread - 1) / kStepsPerThread);
+    const int64_t steps = row_steps(), per_thread = target_.tiling.steps_per_thread;
+    const int64_t sharing = next_power((steps + per_thread - 1) / per_thread);
     if (sharing <= kWarp) {
       made_.across = static_cast<int>(std::max<int64_t>(1, sharing));
-      made_.threads = 128;
+      made_.threads = threads_or(128);
     } else {
       made_.across = made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
     }
@@ -244,7 +249,7 @@ class Scheduler {
     if (rows.constant() >= target_.processors) return;
     const bool known = product(kernel_, made_.inner).is_constant();
     if (known && steps * made_.lanes < 2 * kSplitElements) return;
-    int64_t splits = int64_t{kBlocksPerProcessor} * target_.processors / rows.constant();
+    int64_t splits = split(int64_t{kBlocksPerProcessor} * target_.processors / rows.constant());
     if (known) splits = std::min(splits, steps * made_.lanes / kSplitElements);
     if (splits < 2) return;
     made_.splits = static_cast<int>(splits);
@@ -270,7 +275,7 @@ class Scheduler {
     const int64_t columns = std::max<int64_t>(1, hint(kept, 1 << 16) / made_.lanes);
     const int64_t rows = hint(product(kernel_, made_.inner), 4096);
     made_.across = static_cast<int>(std::min<int64_t>(kWarp, next_power(columns)));
-    made_.threads = 256;
+    made_.threads = threads_or(256);
     if (columns >= int64_t{target_.processors} * 1024) {
       made_.across = made_.threads;
       return;
@@ -281,7 +286,7 @@ class Scheduler {
     if (!kept.is_constant()) return;
     const int64_t blocks = (columns + made_.across - 1) / made_.across;
     const int64_t lines = made_.threads / made_.across;
-    int64_t splits = 4 * target_.processors / blocks;
+    int64_t splits = split(4 * target_.processors / blocks);
     if (product(kernel_, made_.inner).is_constant()) splits = std::min(splits, rows / (8 * lines));
     if (splits >= 2) made_.splits = static_cast<int>(std::min<int64_t>(splits, 1024));
   }
@@ -325,6 +330,39 @@ Sym reach(const Kernel& kernel) {
 
 Schedule schedule_kernel(const Kernel& kernel, const Target& target, const Variant& variant) {
   return Scheduler(kernel, target, variant).run();
+}
+
+std::string Tiling::str() const { return cat(lanes, " ", threads, " ", steps_per_thread, " ", split_percent); }
+
+std::optional<Tiling> tiling_from(const std::string& text) {
+  Tiling made;
+  std::istringstream words(text);
+  if (!(words >> made.lanes >> made.threads >> made.steps_per_thread >> made.split_percent)) return std::nullopt;
+  auto power = [](int value, int most) { return value > 0 && value <= most && (value & (value - 1)) == 0; };
+  const bool sound = power(made.lanes, 8) && (made.threads == 0 || (made.threads >= 64 && power(made.threads, 1024))) &&
+                     power(made.steps_per_thread, 64) && made.split_percent >= 0 && made.split_percent <= 1000;
+  return sound ? std::optional(made) : std::nullopt;
+}
+
+std::vector<Tiling> tilings(const Kernel& kernel, const Target& target, const Variant& variant) {
+  std::vector<Tiling> found = {target.tiling};
+  std::vector<Schedule> seen = {schedule_kernel(kernel, target, variant)};
+  auto offer = [&](auto change) {
+    Target other = target;
+    change(&other.tiling);
+    Schedule schedule = schedule_kernel(kernel, other, variant);
+    if (std::find(seen.begin(), seen.end(), schedule) != seen.end()) return;
+    seen.push_back(std::move(schedule));
+    found.push_back(other.tiling);
+  };
+  const int fewer = std::max(1, seen.front().lanes / 2);
+  for (const int threads : {128, 512, 1024, 64}) offer([&](Tiling* it) { it->threads = threads; });
+  for (const int steps : {2, 8, 1}) offer([&](Tiling* it) { it->steps_per_thread = steps; });
+  for (const int percent : {50, 200, 0}) offer([&](Tiling* it) { it->split_percent = percent; });
+  offer([&](Tiling* it) { it->lanes = fewer; });
+  offer([&](Tiling* it) { it->lanes = fewer, it->threads = 512; });
+  offer([&](Tiling* it) { it->lanes = fewer, it->steps_per_thread = 8; });
+  return found;
 }
 
 }  // namespace graphlift::cuda

@@ -2,6 +2,10 @@
 // vector access run along, how many threads share a row, what is split over blocks. Must not: write code.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "backends/codegen/kernel.h"
 
 namespace graphlift::cuda {
@@ -9,11 +13,22 @@ namespace graphlift::cuda {
 // 32-bit registers of a thread that may hold element values from phase to phase.
 inline constexpr int kKeptRegisters = 64;
 
+// What measuring may choose otherwise. The results of sums depend on it in their last digits, and on nothing else.
+struct Tiling {
+  int lanes = 8;             // of a thread, at most
+  int threads = 0;           // of a block that no row fills alone; 0: as usual
+  int steps_per_thread = 4;  // vector accesses along a row, before more threads share it
+  int split_percent = 100;   // of the blocks that share long rows and columns
+  bool operator==(const Tiling&) const = default;
+  std::string str() const;  // "8 0 4 100"
+};
+
 // What a schedule depends on besides the kernel.
 struct Target {
   int architecture = 90;  // compute capability, 10 * major + minor
   int processors = 132;
   int shared_bytes = 227 << 10;  // of one block
+  Tiling tiling = {};
 };
 
 // What only the tensors of a call tell; the first of each is what is compiled ahead.
@@ -51,6 +66,7 @@ struct Schedule {
   std::vector<bool> vector_load;  // per node: a load of whole vectors
   std::vector<bool> vector_store;
 
+  bool operator==(const Schedule&) const = default;
   bool reduces() const { return shape != Shape::Elements; }
   int rows_per_block() const { return shape == Shape::Rows ? threads / across : 1; }
 };
@@ -59,6 +75,10 @@ struct Schedule {
 inline constexpr int kTileVectors = 8, kTileElements = 32;
 
 Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target, const Variant& variant);
+
+// Those worth measuring, each with another schedule; the usual one first.
+std::vector<Tiling> tilings(const codegen::Kernel& kernel, const Target& target, const Variant& variant);
+std::optional<Tiling> tiling_from(const std::string& text);
 
 // Whether an index changes with a reduced axis.
 bool varies(const codegen::Kernel& kernel, const codegen::Affine& index);

@@ -3,6 +3,7 @@
 
 #include "backends/reference/program.h"
 #include "base/error.h"
+#include "ops/own_sizes.h"
 #include "ops/traits.h"
 #include "torch/convert.h"
 
@@ -147,9 +148,10 @@ class Builder {
   }
 
   void expect_results(const ir::Node& node, Step* step) {
-    for (const auto& type : node.outputs) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const auto& type = node.outputs[i];
       step->expected.emplace_back();
-      if (!type) continue;
+      if (!type || ops::has_own_size(node.op, static_cast<int>(i))) continue;
       step->expected.back() = {torch_layer::to_torch(type->dtype), type->sizes, type->strides};
     }
   }
@@ -165,6 +167,8 @@ class Builder {
       step.operands.push_back(operand(node, node.args[i], parameters[i].type(), &step));
     release(node, &step);
     add_results(node, &step);
+    for (size_t i = 0; i < step.results.size(); ++i)
+      step.grad_mode |= step.results[i] >= 0 && ops::is_made_for_gradients(node.op, static_cast<int>(i));
     if (native_ && !ops::viewed_value(node)) expect_results(node, &step);
     program_.stack_size_ = std::max({program_.stack_size_, parameters.size(), step.op->schema().returns().size()});
     program_.steps_.push_back(std::move(step));

@@ -86,7 +86,12 @@ void Program::execute(const Step& step, Running& running) const {
     }
   }
   for (int32_t slot : step.releases) running.slots[static_cast<size_t>(slot)] = c10::IValue();
-  step.op->callBoxed(stack);
+  if (step.grad_mode) {
+    const c10::AutoGradMode on(true);
+    step.op->callBoxed(stack);
+  } else {
+    step.op->callBoxed(stack);
+  }
 
   auto result = step.results.begin();
   auto deliver = [&](c10::IValue&& value) {

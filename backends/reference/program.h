@@ -67,6 +67,7 @@ struct Step {
   std::vector<int32_t> results;                         // slot per result, lists flattened; -1: dropped
   std::vector<std::optional<ExpectedResult>> expected;  // with native steps alone: per result
   std::vector<int32_t> releases;                        // slots that only a computed argument of this step still needed
+  bool grad_mode = false;                               // the operator is called with it on
 };
 
 class Program final : public backend::CompiledGraph {

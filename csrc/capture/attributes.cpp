@@ -219,6 +219,9 @@ Ref get_method(Capture& capture, PyObject* object, PyObject* name, Ref* self) {
   if (PyExceptionInstance_Check(object) && PyUnicode_CompareWithASCIIString(name, "__context__") == 0 &&
       !guard_context(capture, object))
     return break_here(capture, "unsupported_attribute", "__context__");
+  // What a context variable was before the region is known to the token alone.
+  if (PyContextToken_CheckExact(object) && PyUnicode_CompareWithASCIIString(name, "old_value") == 0)
+    return break_here(capture, "unsupported_attribute", "Token.old_value");
   if (!(Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !capture.is_outside(object))
     return Ref::steal(PyObject_GetAttr(object, name));
   return instance_get_attr(capture, object, name, self);

@@ -221,15 +221,20 @@ bool makes_type(const CallArgs& call) {
 
 namespace {
 
+// A method of containers that changes nothing.
+bool reads_alone(const CallArgs& call) {
+  return is_descriptor(call.callable) &&
+         is_any_of(call.callable, {"get", "keys", "values", "items", "copy", "index", "count", "__len__", "__iter__",
+                                   "__next__", "__contains__", "__eq__", "__ne__", "issubset", "issuperset", "union",
+                                   "intersection", "difference", "isdisjoint"});
+}
+
 // A method that may take something out of an outside container.
 bool drops_items(Capture& capture, const CallArgs& call) {
   if (call.nargs == 0 || !capture.is_outside(call.args[0])) return false;
-  return !is_descriptor(call.callable) ||
-         !is_any_of(call.callable,
-                    {"append",   "appendleft", "extend",   "extendleft",   "insert",     "add",       "setdefault",
-                     "get",      "keys",       "values",   "items",        "copy",       "index",     "count",
-                     "__len__",  "__iter__",   "__next__", "__contains__", "__eq__",     "__ne__",    "__getitem__",
-                     "issubset", "issuperset", "union",    "intersection", "difference", "isdisjoint"});
+  return !reads_alone(call) &&
+         (!is_descriptor(call.callable) || !is_any_of(call.callable, {"append", "appendleft", "extend", "extendleft",
+                                                                      "insert", "add", "setdefault", "__getitem__"}));
 }
 
 }  // namespace
@@ -237,7 +242,7 @@ bool drops_items(Capture& capture, const CallArgs& call) {
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Prepared prepared;
   if (!prepare(capture, call, flags, &prepared)) return Ref();
-  if ((flags & kMutates) && call.nargs > 0) note_mutation(capture, call.args[0]);
+  if ((flags & kMutates) && call.nargs > 0 && !reads_alone(call)) note_mutation(capture, call.args[0]);
   if (flags & kMutates) capture.dropped |= drops_items(capture, call);
   Ref result = Ref::steal(
       PyObject_Vectorcall(call.callable, prepared.args.data(), static_cast<size_t>(call.nargs), call.kwnames));

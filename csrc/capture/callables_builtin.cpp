@@ -158,7 +158,10 @@ Ref rule_globals(Capture& c, const CallArgs&) { return Ref::borrow(c.frames.back
 Ref rule_text(Capture& c, const CallArgs& call) {
   for (Py_ssize_t i = 0; i < call.nargs; ++i)
     if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
-  return run_prepared(c, call, kPure);
+  if (call.nargs != 1 || call.kwnames) return run_prepared(c, call, kPure);
+  const Ref plain = without_symbols(c, call.args[0]);
+  PyObject* const args[] = {plain.get()};
+  return plain ? run_prepared(c, {call.callable, args, 1, nullptr}, kPure) : Ref();
 }
 
 Ref rule_number(Capture& c, const CallArgs& call) {
@@ -301,6 +304,16 @@ Ref rule_abs(Capture& c, const CallArgs& call) {
   return is_negative ? binary(c, kSubtract, zero.get(), call.args[0]) : Ref::borrow(call.args[0]);
 }
 
+Ref rule_divmod(Capture& c, const CallArgs& call) {
+  if (call.nargs != 2 || call.kwnames ||
+      (!torch_layer::is_sym_scalar(call.args[0]) && !torch_layer::is_sym_scalar(call.args[1])))
+    return run_prepared(c, call, kPure);
+  constexpr int kFloorDivide = 2, kRemainder = 6;  // NB_FLOOR_DIVIDE, NB_REMAINDER
+  const Ref quotient = binary(c, kFloorDivide, call.args[0], call.args[1]);
+  const Ref rest = quotient ? binary(c, kRemainder, call.args[0], call.args[1]) : Ref();
+  return rest ? Ref::steal(PyTuple_Pack(2, quotient.get(), rest.get())) : Ref();
+}
+
 constexpr uint16_t kChooses = kSymbolic | kCallsKey | kLooksInto | kHandsOn | kCompares;
 
 // max(a, b) and min(a, b) of a float that the graph computes are computed there.
@@ -343,7 +356,7 @@ const Family& builtin_callables() {
       {"builtins.bin", 0, nullptr},
       {"builtins.chr", 0, nullptr},
       {"builtins.compile", 0, nullptr},
-      {"builtins.divmod", 0, nullptr},
+      {"builtins.divmod", kSymbolic, rule_divmod},
       {"builtins.hex", 0, nullptr},
       {"builtins.max", kChooses, rule_chooses<torch_layer::Arithmetic::Max>},
       {"builtins.min", kChooses, rule_chooses<torch_layer::Arithmetic::Min>},

@@ -2,8 +2,10 @@
 #include <deque>
 
 #include "capture/attributes.h"
+#include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/deferred.h"
 #include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
@@ -78,7 +80,7 @@ Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
 Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
   if (c.tracer->calls()) c.tracer->calls()->refuse("torch.utils.checkpoint");
   c.tracer->begin_checkpoint();
-  c.checkpoints.push_back(c.deferred_calls.size());
+  c.checkpoints.push_back(acts_so_far(c));
   return Ref::borrow(Py_None);
 }
 
@@ -86,7 +88,7 @@ Ref rule_end_checkpoint(Capture& c, const CallArgs&) {
   c.tracer->end_checkpoint();
   const size_t before = c.checkpoints.back();
   c.checkpoints.pop_back();
-  if (c.deferred_calls.size() > before) return break_here(c, "checkpoint_acts");
+  if (acts_so_far(c) != before) return break_here(c, "checkpoint_acts");
   return Ref::borrow(Py_None);
 }
 
@@ -99,8 +101,28 @@ Ref rule_substitute(Capture& c, const CallArgs& call_args) {
   return call(c, substitute.get(), call_args.args, call_args.nargs, call_args.kwnames);
 }
 
-// Methods of immutable types that answer differently each time.
-Ref rule_clock(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
+bool varies(PyObject* object) {
+  if (torch_layer::is_stand_in(object)) {
+    const Ref shape = Ref::steal(PyObject_GetAttrString(object, "shape"));
+    if (!shape) PyErr_Clear();
+    return shape && varies(shape.get());
+  }
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return torch_layer::is_sym_scalar(object);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (varies(PySequence_Fast_GET_ITEM(object, i))) return true;
+  return false;
+}
+
+// A function of torch's that asks for sizes as numbers.
+Ref rule_where_sizes_vary(Capture& c, const CallArgs& call) {
+  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  for (Py_ssize_t i = 0; i < total; ++i)
+    if (varies(call.args[i])) return rule_substitute(c, call);
+  return call_tensor_function(c, call);
+}
+
+// Methods of immutable types that answer differently each time, operators that call functions of the program.
+Ref rule_never(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
@@ -179,7 +201,7 @@ const Family& module_callables() {
     for (const char* method : {"debug", "info", "warning", "error", "critical", "log"})
       all.push_back({names().emplace_back(std::string("logging.Logger.") + method).c_str(), 0, log_call});
     for (const char* clock : {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"})
-      all.push_back({clock, 0, rule_clock});
+      all.push_back({clock, 0, rule_never});
     all.push_back({"warnings.warn", 0, warn_call});
     all.push_back({"importlib.import_module", 0, rule_import_module});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
@@ -188,6 +210,16 @@ const Family& module_callables() {
     all.push_back({"graphlift.substitutes.end_checkpoint", 0, rule_end_checkpoint});
     all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
+    all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
+    all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
+    all.push_back({"torch.cond", 0, rule_substitute});
+    for (const char* name : {"while_loop.while_loop", "scan.scan", "associative_scan.associative_scan", "map.map"})
+      all.push_back({names().emplace_back(std::string("torch._higher_order_ops.") + name).c_str(), 0, rule_never});
+    for (const char* name :
+         {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
+          "_upsample_nearest_exact2d", "_upsample_nearest_exact3d", "upsample_linear1d", "upsample_bilinear2d",
+          "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"})
+      all.push_back({names().emplace_back(std::string("torch._C._nn.") + name).c_str(), 0, rule_where_sizes_vary});
     static const char* const kMath[] = {
         "acos",     "acosh",     "asin",      "asinh",   "atan",  "atan2", "atanh",   "cbrt",      "ceil",  "comb",
         "copysign", "cos",       "cosh",      "degrees", "dist",  "erf",   "erfc",    "exp",       "exp2",  "expm1",

@@ -172,8 +172,14 @@ Ref rule_mark_ends(Capture& c, const CallArgs& call) {
   return PyObject_SetAttrString(call.args[0], "record", Py_None) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
+// A module's hooks on its backward look for their own node in the graph and hang themselves into it.
+bool hangs_hooks(PyObject* function) {
+  return describe(function) == "torch.nn.modules._functions.BackwardHookFunction";
+}
+
 // A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
+  if (hangs_hooks(call.args[0])) return break_here(c, "unknown_callable", "hooks on the backward of a module");
   if (c.tracer->calls()) c.tracer->calls()->refuse("an autograd.Function: " + describe(call.args[0]));
   for (const char* part : {"forward", "backward", "setup_context"}) {
     Ref name = Ref::steal(PyUnicode_InternFromString(part));
@@ -237,6 +243,7 @@ const Family& torch_callables() {
       {"torch._C._get_mem_efficient_sdp_enabled", 0, nullptr},
       {"torch._C._get_math_sdp_enabled", 0, nullptr},
       {"torch._C._get_cudnn_sdp_enabled", 0, nullptr},
+      {"torch._C._get_overrideable_sdp_enabled", 0, nullptr},
       {"torch._C._get_deterministic_algorithms", 0, nullptr},
       {"torch._C._get_deterministic_algorithms_warn_only", 0, nullptr},
       {"torch._C._get_float32_matmul_precision", 0, nullptr},
@@ -263,6 +270,11 @@ const Family& torch_callables() {
       {"torch._C.set_autocast_cpu_dtype", kAmbient, ambient_call},
       {"torch._C.set_autocast_gpu_dtype", kAmbient, ambient_call},
       {"torch._C.set_autocast_cache_enabled", kAmbient, ambient_call},
+      {"torch._C._set_sdp_use_flash", kAmbient, ambient_call},
+      {"torch._C._set_sdp_use_mem_efficient", kAmbient, ambient_call},
+      {"torch._C._set_sdp_use_math", kAmbient, ambient_call},
+      {"torch._C._set_sdp_use_cudnn", kAmbient, ambient_call},
+      {"torch._C._set_sdp_use_overrideable", kAmbient, ambient_call},
       {"torch._C.autocast_increment_nesting", kAmbient, ambient_call},
       {"torch._C.autocast_decrement_nesting", kAmbient, ambient_call},
       {"torch._C.clear_autocast_cache", kAmbient, ambient_call},
@@ -274,6 +286,7 @@ const Family& torch_callables() {
       {"torch._C.TensorBase.numpy", 0, rule_numpy},
       {"torch._C.TensorBase.data_ptr", 0, rule_break},
       {"torch._C.TensorBase.requires_grad_", 0, rule_requires_grad},
+      {"torch._C.TensorBase.retain_grad", 0, rule_break},
       {"torch._C.TensorBase.set_", 0, rule_break},
       {"torch._C.TensorBase.resize_", 0, rule_break},
       {"torch._C.TensorBase.apply_", 0, rule_break},

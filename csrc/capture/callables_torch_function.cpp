@@ -5,6 +5,7 @@
 #include "capture/attributes.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/dynamo_calls.h"
 #include "cpython/hook.h"
 
 namespace graphlift::capture {
@@ -15,8 +16,10 @@ Ref plain_call(const CallArgs& call) {
   return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
 }
 
-// Modules decide between kernels of theirs by it: the program runs as in eager.
-bool asked_by_module(Capture& c) {
+// The program, and modules that decide between kernels of theirs by it, run as in eager; torch's functions let their
+// call be seen.
+bool decides_by_it(Capture& c) {
+  if (!in_torch(c)) return true;
   PyObject* globals = c.frames.back().globals();
   PyObject* name = globals ? PyDict_GetItemString(globals, "__name__") : nullptr;
   const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
@@ -26,7 +29,7 @@ bool asked_by_module(Capture& c) {
 Ref rule_is_overridden(Capture& c, const CallArgs& call) {
   torch_layer::ProgramCalls* calls = c.tracer->calls();
   auto ask = [&] { return run_prepared(c, call, kShallow); };
-  return calls && asked_by_module(c) ? calls->hidden(ask) : ask();
+  return calls && decides_by_it(c) ? calls->hidden(ask) : ask();
 }
 
 Ref rule_modes(Capture& c, const CallArgs& call) {

@@ -1,5 +1,6 @@
 // Owns: callable objects of known C types: partials, weak references, caches, operators of torch.ops,
 // operator.itemgetter and the like. Must not: know classes or methods (c_calls.cpp).
+#include <algorithm>
 #include <string_view>
 
 #include "base/once.h"
@@ -62,10 +63,14 @@ bool says_once(PyObject* function) {
   return text && std::string_view(text).ends_with("_once");
 }
 
-// The program may have given up its last reference to an object from outside, which lives on here.
-bool may_have_died(Capture& capture, PyObject* target) {
+// The program may have given up its last reference to an object, which lives on here.
+bool may_have_died(Capture& capture, PyObject* reference, PyObject* target) {
   const Outside* known = capture.objects.find(target);
-  if (!known || known->origin == guards::kNoOrigin) return false;
+  if (!known && capture.is_outside(reference)) return capture.dropped;
+  if (!known)
+    return Py_REFCNT(target) <= std::count_if(capture.keep_alive.begin(), capture.keep_alive.end(),
+                                              [&](const Ref& kept) { return kept.get() == target; });
+  if (known->origin == guards::kNoOrigin) return false;
   const guards::Origin& origin = capture.origins().at(known->origin);
   const cpython::Frame& root = capture.frames.front();
   return capture.dropped || (origin.kind == OriginKind::Local && root.locals()[origin.index] != target);
@@ -75,7 +80,7 @@ bool may_have_died(Capture& capture, PyObject* target) {
 Ref call_weakref(Capture& capture, const CallArgs& call) {
   Outside* outside = capture.objects.find(call.callable);
   PyObject* target = cpython::weakref_target(call.callable);
-  if (target && may_have_died(capture, target))
+  if (target && may_have_died(capture, call.callable, target))
     return break_here(capture, "unknown_callable", "a weak reference behind changes of what held its object");
   if (!outside || call.nargs > 0 || call.kwnames)
     return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
@@ -117,6 +122,16 @@ Ref cached_answer(Capture& capture, const CallArgs& call) {
   PyObject* result = found ? cpython::lru_link_result(found.get()) : nullptr;
   if (!result) return found;
   return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
+}
+
+// The function itself gives the value, with everything it reads guarded: the cache would only save work. Where it does
+// more than that, the cache has to be there.
+Ref call_past_cache(Capture& capture, PyObject* function, const CallArgs& call) {
+  const size_t before = acts_so_far(capture);
+  Ref result = graphlift::capture::call(capture, function, call.args, call.nargs, call.kwnames);
+  if (!capture.pending && acts_so_far(capture) != before)
+    return break_here(capture, "unknown_callable", describe(call.callable) + " and what its function does besides");
+  return result;
 }
 
 // A cache that was made here is what it is in eager, where it only gets values to tell apart.
@@ -166,8 +181,7 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
       *result = defer_call(capture, call);
       return true;
     }
-    // The function itself gives the value, with everything it reads guarded: the cache would only save work.
-    *result = wrapped ? graphlift::capture::call(capture, wrapped.get(), call.args, call.nargs, call.kwnames) : Ref();
+    *result = wrapped ? call_past_cache(capture, wrapped.get(), call) : Ref();
     return true;
   }
   for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})

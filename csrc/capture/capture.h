@@ -112,7 +112,7 @@ class Capture {
   // Levels of functorch and of forward-mode gradients that are open, by the root's instruction that opened them.
   std::vector<size_t> open_levels;
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
-  std::vector<size_t> checkpoints;                               // open ones: deferred calls in front of each
+  std::vector<size_t> checkpoints;                               // open ones: what was done in front of each
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
   std::vector<Standing> standing;                                // of the frames that began an instruction

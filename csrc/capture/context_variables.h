@@ -28,6 +28,7 @@ class ContextVariables {
   // A token that was made before the region, at its exit: what the variable is then is not known.
   void reset_later(PyObject* variable, PyObject* token);
   bool is_unknown(PyObject* variable) const;
+  size_t set_count() const { return sets_.size() + later_.size(); }  // what the exit has to do
   // Calls at the exit, each variable's in program order. False: something can't be made again.
   bool add_calls(SnapshotBuilder& builder) const;
 

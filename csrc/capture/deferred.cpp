@@ -12,6 +12,10 @@
 
 namespace graphlift::capture {
 
+size_t acts_so_far(const Capture& capture) {
+  return capture.deferred_calls.size() + capture.objects.changes() + capture.context.set_count();
+}
+
 bool is_fixed(PyObject* object) { return is_value_constant(object) || is_identity_constant(object); }
 
 namespace {

@@ -12,6 +12,8 @@ Ref shown(Capture& capture, const CallArgs& call, Py_ssize_t index);
 // Replays the call behind the region; a receiver from outside may be first. A break where something else than fixed
 // objects and tensors is shown.
 Ref defer_call(Capture& capture, const CallArgs& call);
+// What the program did so far that is seen outside of the region.
+size_t acts_so_far(const Capture& capture);
 // Whether an attribute decides what deferred calls show, or where: assigned in a region, it would come too early for
 // those before.
 bool steers_deferred_calls(Capture& capture, PyObject* object, PyObject* name);

@@ -61,7 +61,7 @@ void InlineHandler::note_generator(cpython::Frame frame) {
 PyObject* InlineHandler::inlined(cpython::Frame frame, bool throwing) {
   PyObject* result = nullptr;
   if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
-  if (capture_.pending || !may_enter(frame, throwing)) {
+  if (semantics_.unwinding() || !may_enter(frame, throwing)) {
     result = leave_pending(frame);
   } else {
     eval::Outcome outcome = eval::Evaluator::run(frame, semantics_, throwing);

@@ -21,6 +21,8 @@ int is_same(Capture& capture, PyObject* left, PyObject* right);
 // methods for them. False: not of that kind; *result is untouched.
 bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result);
 bool symbolic_compare(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result);
+// The object with numbers in place of symbolic ints, in tuples and lists too: for a text.
+Ref without_symbols(Capture& capture, PyObject* object);
 // Instances of int, float, str... subclasses from outside are fixed by identity when their value is used.
 bool fix_value(Capture& capture, PyObject* object);
 

@@ -158,6 +158,7 @@ PyObject* Attempt::unfinished_generator() const {
 // Generators of the attempt end with it: while a break is pending, their frames are left without running a handler.
 void Attempt::drop_generators() {
   capture_.pending = make_break("unrebuildable", "generator");
+  PyErr_Clear();  // frames in the traceback may be all that holds one
   for (const auto& [generator, weak] : capture_.generators) {
     if (!weak || PyWeakref_GET_OBJECT(weak.get()) != generator || !cpython::is_suspended(generator)) continue;
     const Ref hold = Ref::borrow(generator);
@@ -347,8 +348,8 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
     if (depth_) semantics.stop_at_depth(depth_->instruction(), [&] { look_at_depth(semantics, ambient, out); });
     if (!capture_.pending && admit_stack()) outcome = eval::Evaluator::run(frame, semantics, false);
     if (at_depth_) {
-      capture_.pending.reset();
       PyErr_Clear();
+      capture_.pending.reset();
       out->instructions = semantics.root_instructions();
       out->evaluated = std::move(capture_.evaluated);
       out->returns = false;
@@ -361,7 +362,6 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
       out->evaluated = std::move(capture_.evaluated);
       done = take_snapshot(outcome, semantics, out, next_stop, reason);
     }
-    PyErr_Clear();
     drop_generators();
   }
   if (!finished_) capture_.tracer->stop();

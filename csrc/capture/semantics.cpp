@@ -43,6 +43,32 @@ size_t CaptureSemantics::born_at(PyObject* object) const {
   return found == births_.end() ? 0 : found->second;
 }
 
+// Whether something else than the variable that held it is known to hold an object: what its path leads through. A
+// change on that path is told where it is made.
+bool CaptureSemantics::is_held_elsewhere(guards::OriginId id, int slot) const {
+  for (; id != guards::kNoOrigin; id = capture_.origins().at(id).parent) {
+    const guards::Origin& step = capture_.origins().at(id);
+    if (step.kind == OriginKind::WeakTarget || step.kind == OriginKind::Stack) return false;
+    if (step.kind == OriginKind::Local && step.index == slot) return false;
+  }
+  return true;
+}
+
+// The variable's object is let go, and with it what only that object held. Tensors hold nothing, and references to one
+// that was a variable's look at the variable (called_objects.cpp).
+void CaptureSemantics::note_drop(const cpython::Frame& frame, int slot) {
+  PyObject* value = frame.locals()[slot];
+  if (!value || is_value_constant(value) || capture_.dropped) return;
+  const Outside* known = capture_.objects.find(value);
+  if (!touched_[static_cast<size_t>(slot)]) {
+    capture_.dropped = true;
+    return;
+  }
+  if (!known || known->origin == guards::kNoOrigin) return;
+  if (capture_.origins().at(known->origin).kind == OriginKind::Local && torch_layer::is_tensor(value)) return;
+  capture_.dropped = !is_held_elsewhere(known->origin, slot);
+}
+
 // Outside values in local slots of the root are read when the program reads them, not before.
 bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
   touched_.resize(static_cast<size_t>(frame.local_count()), false);
@@ -50,6 +76,7 @@ bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
   const cpython::Instruction& instruction = decoded.at_unit(unit);
   for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
     const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
+    if (op.micro == cpython::Micro::StoreFast || op.micro == cpython::Micro::DeleteFast) note_drop(frame, op.arg);
     if (op.micro == cpython::Micro::StoreFast) touched_[static_cast<size_t>(op.arg)] = true;
     if (op.micro == cpython::Micro::CopyFreeVars) {
       for (int slot = frame.local_count() - op.arg; slot < frame.local_count(); ++slot)
@@ -78,11 +105,12 @@ bool CaptureSemantics::admit_local(cpython::Frame& frame, int slot) {
 }
 
 eval::Step CaptureSemantics::before(cpython::Frame& frame, int unit) {
-  if (capture_.pending) return eval::Step::Stop;
+  if (unwinding()) return eval::Step::Stop;
   ++capture_.instructions;
   note_standing(capture_, frame, unit);
   if (capture_.instructions == depth_stop_) {
     at_depth_();
+    left_ = true;
     return eval::Step::Stop;
   }
   if (capture_.instructions > capture_.limits.instructions ||
@@ -345,6 +373,7 @@ int CaptureSemantics::dict_merge(PyObject* dict, PyObject* mapping, PyObject* ca
 Ref CaptureSemantics::format(PyObject* value, int conversion, PyObject* spec) {
   if (torch_layer::is_stand_in(value)) return break_here(capture_, "tensor_text", "an f-string");
   Ref seen = for_plain_c_code(capture_, value);
+  seen = seen ? without_symbols(capture_, seen.get()) : Ref();
   if (!seen || !look_at(capture_, seen.get(), Look::Reads)) return Ref();
   Ref text = Semantics::format(seen.get(), conversion, spec);
   PyObject* const from[] = {seen.get()};

@@ -31,7 +31,7 @@ class CaptureSemantics final : public eval::Semantics {
   size_t born_at(PyObject* object) const;
 
   eval::Step before(cpython::Frame&, int unit) override;
-  bool unwinding() override { return capture_.pending.has_value(); }
+  bool unwinding() override { return left_ || capture_.pending.has_value(); }
   int raising(PyObject* exception_or_null, PyObject* cause_or_null) override {
     return may_raise(capture_, exception_or_null, cause_or_null);
   }
@@ -79,6 +79,8 @@ class CaptureSemantics final : public eval::Semantics {
 
  private:
   bool begun_outside(PyObject* container);
+  bool is_held_elsewhere(guards::OriginId id, int slot) const;
+  void note_drop(const cpython::Frame& frame, int slot);
   bool touch_local(cpython::Frame& frame, int unit);
   bool admit_local(cpython::Frame& frame, int slot);
   void note(cpython::Frame& frame, int unit);
@@ -89,6 +91,7 @@ class CaptureSemantics final : public eval::Semantics {
   size_t stop_at_;
   size_t depth_stop_ = 0;  // 0: nowhere
   std::function<void()> at_depth_;
+  bool left_ = false;  // the exit at depth was reached: what is still entered is emptied
   size_t root_instructions_ = 0;
   int last_unit_ = 0;
   std::vector<bool> touched_;

@@ -27,6 +27,25 @@ bool operands(Capture& capture, PyObject* left, PyObject* right, std::optional<i
 
 constexpr int kInplace = 13;  // NB_INPLACE_ADD - NB_ADD
 
+// Shifts and masks by a constant, as products, quotients and remainders; squares.
+std::optional<ir::Sym> by_constant(int op, const ir::Sym& a, const ir::Sym& b) {
+  if (!b.is_constant() || b.constant() < 0) return std::nullopt;
+  const int64_t number = b.constant();
+  const bool shifts = number < 31, masks = number < (int64_t{1} << 31) && (number & (number + 1)) == 0;
+  switch (op) {
+    case 1:  // NB_AND
+      return masks ? std::optional(mod(a, ir::Sym(number + 1))) : std::nullopt;
+    case 3:  // NB_LSHIFT
+      return shifts ? std::optional(a * ir::Sym(int64_t{1} << number)) : std::nullopt;
+    case 9:  // NB_RSHIFT
+      return shifts ? std::optional(floordiv(a, ir::Sym(int64_t{1} << number))) : std::nullopt;
+    case 8:  // NB_POWER
+      return number == 2 ? std::optional(a * a) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<torch_layer::Arithmetic> arithmetic_of(int op) {
   switch (op % kInplace) {
     case 0:
@@ -84,10 +103,28 @@ bool symbolic_binary(Capture& capture, int op, PyObject* left, PyObject* right, 
       value = op % kInplace == 2 ? floordiv(*a, *b) : mod(*a, *b);
       break;
     default:
-      return false;
+      value = by_constant(op % kInplace, *a, *b);
+      if (!value) return false;
   }
   *result = value->is_constant() ? Ref::steal(PyLong_FromLongLong(value->constant())) : capture.tracer->sym_int(*value);
   return true;
+}
+
+Ref without_symbols(Capture& capture, PyObject* object) {
+  if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return capture.concrete(object);
+  const bool sizes = torch_layer::is_torch_size(object);
+  if (!PyList_CheckExact(object) && !PyTuple_CheckExact(object) && !sizes) return Ref::borrow(object);
+  bool found = false;
+  Ref items = Ref::steal(PyList_New(0));
+  for (Py_ssize_t i = 0; items && i < PySequence_Fast_GET_SIZE(object); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(object, i);
+    const Ref plain = without_symbols(capture, item);
+    if (!plain || PyList_Append(items.get(), plain.get()) < 0) return Ref();
+    found |= plain.get() != item;
+  }
+  if (!items || !found) return items ? Ref::borrow(object) : Ref();
+  if (sizes) return Ref::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(object)), items.get()));
+  return PyList_CheckExact(object) ? items : Ref::steal(PyList_AsTuple(items.get()));
 }
 
 bool symbolic_compare(Capture& capture, int op, PyObject* left, PyObject* right, Ref* result) {

@@ -32,7 +32,6 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
   region->graph_calls = captured.graph_calls;
   region->primals = captured.primals;
   ++counters().regions;
-  ++counters().live_regions;
   if (captured.instructions == 0) {
     region->kind = Region::Kind::Empty;
     region->exit_unit = captured.begin_unit;

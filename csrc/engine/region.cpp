@@ -29,6 +29,9 @@ Owner::~Owner() {
   std::erase(owners(), this);
 }
 
+Region::Region() { ++counters().live_regions; }
+Region::~Region() { --counters().live_regions; }
+
 CodeEntry& Owner::entry(PyCodeObject* code) {
   auto [found, added] = codes.try_emplace(code);
   if (added) held_codes.push_back(Ref::borrow(reinterpret_cast<PyObject*>(code)));
@@ -57,7 +60,6 @@ void Owner::clear() {
   codes.clear();
   held_codes.clear();
   told_ahead_.clear();
-  for (const auto& [code, entry] : dropped) counters().live_regions -= entry.regions;
 }
 
 int Owner::traverse(visitproc visit, void* arg) const {

@@ -29,6 +29,11 @@ struct Config {
 
 // One captured stretch of a frame. Immutable once made.
 struct Region {
+  Region();
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
   enum class Kind : uint8_t {
     Graph,  // guards, then the executable and the recipe
     Plain,  // no tensor work was found: real instructions run up to exit_unit while the guards hold
@@ -102,7 +107,7 @@ struct Counters {
   uint64_t frameless_hits = 0;  // of these, without a Python frame
   uint64_t given_up = 0;
   uint64_t internal_errors = 0;
-  uint64_t live_regions = 0;  // not reset
+  uint64_t live_regions = 0;  // that exist, whoever holds them; not reset
 };
 Counters& counters();
 

@@ -132,11 +132,13 @@ bool Runner::is_reentered(cpython::Frame frame) const {
 
 // A frame that the region had entered: it is as the region left it, and goes on from there.
 PyObject* Runner::reenter(cpython::Frame frame) {
-  Reentry all = std::move(*reentry_);
-  reentry_.reset();  // what dies meanwhile may run code
-  const capture::FrameRecipe& recipe = all.region->recipe.inner[all.next];
-  write_back(frame, recipe.locals, recipe.stack, all.made, all.region->inner[all.next].unit);
-  if (++all.next < all.region->inner.size()) reentry_ = std::move(all);
+  {
+    Reentry all = std::move(*reentry_);
+    reentry_.reset();  // what dies meanwhile may run code
+    const capture::FrameRecipe& recipe = all.region->recipe.inner[all.next];
+    write_back(frame, recipe.locals, recipe.stack, all.made, all.region->inner[all.next].unit);
+    if (++all.next < all.region->inner.size()) reentry_ = std::move(all);
+  }  // from here on the frames alone hold what was made
   return run_frame(frame, owner_.entry(frame.code()), true);
 }
 

@@ -134,6 +134,12 @@ bool eye(ShapeCall& call) { return give_sizes(call, {call.sym(0), call.sym(0)}, 
 bool eye_m(ShapeCall& call) { return give_sizes(call, {call.sym(0), call.sym(1)}, 2, call.default_dtype); }
 bool scalar_tensor(ShapeCall& call) { return give_sizes(call, {}, 1, call.default_dtype); }
 
+// Windows of signal processing: their length, then how they look, then the options.
+template <size_t Options>
+bool window(ShapeCall& call) {
+  return give_sizes(call, {call.sym(0)}, Options, call.default_dtype);
+}
+
 // Index pairs of a triangle: the count is a number of cells, so rows and columns are fixed.
 template <bool Lower>
 bool triangle_indices(ShapeCall& call) {
@@ -168,6 +174,19 @@ constexpr OpRow kRows[] = {
     GL_OP("eye", "default", eye),
     GL_OP("eye", "m", eye_m),
     GL_OP("scalar_tensor", "default", scalar_tensor),
+    GL_OP("bartlett_window", "default", window<1>),
+    GL_OP("bartlett_window", "periodic", window<2>),
+    GL_OP("blackman_window", "default", window<1>),
+    GL_OP("blackman_window", "periodic", window<2>),
+    GL_OP("hann_window", "default", window<1>),
+    GL_OP("hann_window", "periodic", window<2>),
+    GL_OP("hamming_window", "default", window<1>),
+    GL_OP("hamming_window", "periodic", window<2>),
+    GL_OP("hamming_window", "periodic_alpha", window<3>),
+    GL_OP("hamming_window", "periodic_alpha_beta", window<4>),
+    GL_OP("kaiser_window", "default", window<1>),
+    GL_OP("kaiser_window", "periodic", window<2>),
+    GL_OP("kaiser_window", "beta", window<3>),
     GL_OP("tril_indices", "default", triangle_indices<true>),
     GL_OP("triu_indices", "default", triangle_indices<false>),
 };

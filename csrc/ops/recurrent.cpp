@@ -12,14 +12,14 @@ using ir::TensorType;
 
 // input, weight0..3, hx, cx, reverse, batch_sizes, mode, hidden_size, num_layers, has_biases, bidirectional,
 // batch_first, train
-// -> output, hy, cy, workspace. The workspace's size is oneDNN's own and is not known to the graph.
+// -> output, hy, cy, workspace: own_sizes.h.
 bool mkldnn_layer(ShapeCall& call) {
   const TensorType& input = call.tensor(0);
   if (input.rank() != 3 || !input.device.is_cpu()) return false;
   give_contiguous(call, input, {input.sizes[0], input.sizes[1], call.integer(10)});
   give_contiguous(call, call.tensor(5), call.tensor(5).sizes);
   give_contiguous(call, call.tensor(6), call.tensor(6).sizes);
-  return call.boolean(15) ? give_contiguous(call, DType::uint8, input.device, {0}) : give_undefined(call);
+  return give_contiguous(call, DType::uint8, input.device, {0});
 }
 
 // input, weight1..4, hx, cx, output, hy, cy, ... -> gradients of input, the weights, hx, cx. The last weight is a bias:

@@ -87,6 +87,7 @@ bool writes_by_name(std::string_view base, std::string_view overload) {
 OpTraits find(std::string_view name) {
   constexpr std::string_view kAten = "aten::";
   if (name == "graphlift::constant") return {Effect::None, Work::View};
+  if (name.starts_with("graphlift::host_kernel")) return {Effect::None, Work::Heavy};
   if (name == "graphlift::manual_seed.default") return {Effect::Random, Work::Heavy};
   if (!name.starts_with(kAten)) return {Effect::Write, Work::Heavy};
   std::string_view local = name.substr(kAten.size()), base = local.substr(0, local.find('.'));

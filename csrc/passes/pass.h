@@ -54,6 +54,7 @@ std::vector<PassRecord> run_passes(ir::Graph* graph, const PassOptions& options 
 // --- the passes ------------------------------------------------------------------------------------------------------
 
 bool prefer_channels_last(ir::Graph* graph);
+bool open_batch_norms(ir::Graph* graph);
 bool remove_redundant_views(ir::Graph* graph);
 bool merge_common_subexpressions(ir::Graph* graph);
 bool remove_dead_code(ir::Graph* graph);

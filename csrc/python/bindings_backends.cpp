@@ -6,6 +6,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/tuning.h"
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/matmul.h"
 #include "backends/foreign/foreign.h"
 #include "backends/native/native.h"
 #include "backends/reference/reference.h"
@@ -30,7 +31,8 @@ void bind_backends(py::module_& m) {
     for (const codegen::Stage& stage : codegen::all_stages()) add(stage.name, stage.sentence);
     return rows;
   });
-  m.def("tunings", [] { return cpu::tunings(); });
+  m.def("tunings", [] { return cpu::tunings() + cuda::measurements(); });
+  m.def("library_products", &cuda::library_products);
   m.def("onednn_refusal", [] { return cpu::onednn_refusal(); });
   m.def("kernel_refusal", [] { return cpu::kernel_refusal(); });
 }

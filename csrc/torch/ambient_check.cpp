@@ -50,11 +50,18 @@ struct Autocast {
   FIELD(bool, functorch, in_functorch(), "functorch transform")                                                       \
   FIELD(bool, saved_hooks, !at::SavedTensorDefaultHooks::get_tls_state().stack.empty(), "saved tensor hooks")         \
   FIELD(bool, no_saved_hooks, no_saved_hooks_allowed(), "whether saved tensor hooks are allowed")                     \
+  FIELD(unsigned, attention, attention_kernels(), "kernels that attention may choose")                                \
   FIELD(bool, forward_grad, c10::AutogradState::get_tls_state().get_fw_grad_mode(), "forward-mode gradients")
 
 Autocast autocast(at::DeviceType device) {
   if (!at::autocast::is_autocast_enabled(device)) return {};
   return {true, at::autocast::get_autocast_dtype(device)};
+}
+
+unsigned attention_kernels() {
+  const at::Context& context = at::globalContext();
+  return context.userEnabledFlashSDP() | context.userEnabledMemEfficientSDP() << 1 | context.userEnabledMathSDP() << 2 |
+         context.userEnabledCuDNNSDP() << 3 | context.userEnabledOverrideableSDP() << 4;
 }
 
 bool no_saved_hooks_allowed() {
@@ -109,6 +116,7 @@ class AmbientCheck final : public guards::LeafCheck {
     if (context.deterministicAlgorithms() != expected_.deterministic ||
         context.deterministicAlgorithmsWarnOnly() != expected_.deterministic_warn)
       return false;
+    if (attention_kernels() != expected_.attention) return false;
     const auto& hooks = at::SavedTensorDefaultHooks::get_tls_state();
     if (hooks.stack.empty() == expected_.saved_hooks) return false;
     if (hooks.disabled_error_message.has_value() != expected_.no_saved_hooks) return false;

@@ -58,6 +58,11 @@ struct AmbientState::Saved {
   std::optional<std::string> no_saved_hooks = at::SavedTensorDefaultHooks::get_disabled_error_message();
   size_t transforms = functorch_levels();
   bool dual_level = in_dual_level();
+  bool flash = at::globalContext().userEnabledFlashSDP();
+  bool mem_efficient = at::globalContext().userEnabledMemEfficientSDP();
+  bool math = at::globalContext().userEnabledMathSDP();
+  bool cudnn = at::globalContext().userEnabledCuDNNSDP();
+  bool overrideable = at::globalContext().userEnabledOverrideableSDP();
   std::array<bool, 2> enabled;
   std::array<at::ScalarType, 2> dtype;
 
@@ -88,6 +93,11 @@ AmbientState::~AmbientState() {
   c10::AutogradState::get_tls_state().set_fw_grad_mode(saved_->forward_grad);
   at::GradMode::set_enabled(saved_->grad);
   at::impl::PythonTorchFunctionTLS::set_disabled_state(saved_->function);
+  at::globalContext().setSDPUseFlash(saved_->flash);
+  at::globalContext().setSDPUseMemEfficient(saved_->mem_efficient);
+  at::globalContext().setSDPUseMath(saved_->math);
+  at::globalContext().setSDPUseCuDNN(saved_->cudnn);
+  at::globalContext().setSDPUseOverrideable(saved_->overrideable);
   at::autocast::set_autocast_cache_enabled(saved_->cache);
   for (size_t i = 0; i < kDevices.size(); ++i) {
     at::autocast::set_autocast_enabled(kDevices[i], saved_->enabled[i]);

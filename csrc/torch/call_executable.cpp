@@ -24,6 +24,9 @@ class CallExecutable final : public Executable {
         const ops::Effect effect = ops::traits(node.op).effect;
         repeatable_ &= effect != ops::Effect::Write && effect != ops::Effect::Random;
       }
+    PyObject* calls = PyTuple_GET_ITEM(traced.calls.get(), 0);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(calls); ++i)
+      repeatable_ &= !acts_silently(PyTuple_GET_ITEM(PyList_GET_ITEM(calls, i), 0));
     given_ = static_cast<size_t>(PyList_GET_SIZE(PyTuple_GET_ITEM(traced.calls.get(), 1)));
     calls_ = backend.compile_calls(traced.calls);
     GL_CHECK(calls_ && given_ <= outputs_.size(), "calls that their backend does not take");

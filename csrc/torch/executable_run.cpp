@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -158,27 +159,93 @@ bool copy_directly(const at::Tensor& to, const at::Tensor& from, bool versioned)
   return true;
 }
 
+bool is_ordinary(const at::Tensor& tensor) {
+  return tensor.layout() == c10::kStrided && !tensor.key_set().has_any(c10::python_ks) && !tensor.is_conj() &&
+         !tensor.is_neg();
+}
+
+// Copies that nobody differentiates, many of them at once: a GPU takes one launch for those of a dtype. They happen in
+// any order, so none of them writes to memory of another one.
+class PlainCopies {
+ public:
+  // Not versioned: autograd is not to see that `to` changed.
+  void add(const at::Tensor& to, const at::Tensor& from, bool versioned) {
+    if (is_among(written_, to) || is_among(read_, to) || is_among(written_, from)) finish();
+    if (copy_directly(to, from, versioned)) return;
+    if (!is_ordinary(to) || !is_ordinary(from) || memory(to) == memory(from)) {
+      run({{to}, {from}, versioned});
+      return;
+    }
+    Group& group = group_of(to, versioned);
+    group.to.push_back(to);
+    group.from.push_back(from);
+    written_.push_back(memory(to));
+    if (read_.empty() || read_.back() != memory(from)) read_.push_back(memory(from));
+  }
+
+  void finish() {
+    for (const Group& group : groups_) run(group);
+    groups_.clear();
+    written_.clear();
+    read_.clear();
+  }
+
+ private:
+  struct Group {
+    std::vector<at::Tensor> to, from;
+    bool versioned;
+  };
+
+  static void run(const Group& group) {
+    at::NoGradGuard plain;
+    std::optional<BelowAutograd> below;
+    if (!group.versioned) below.emplace();
+    if (group.to.size() == 1)
+      group.to[0].copy_(group.from[0]);
+    else
+      at::_foreach_copy_(group.to, group.from);
+  }
+
+  static const void* memory(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+  using Memory = c10::SmallVector<const void*, 64>;
+  static bool is_among(const Memory& found, const at::Tensor& tensor) {
+    return !found.empty() && tensor.has_storage() &&
+           std::find(found.begin(), found.end(), memory(tensor)) != found.end();
+  }
+  Group& group_of(const at::Tensor& to, bool versioned) {
+    for (Group& group : groups_)
+      if (group.versioned == versioned && group.to[0].scalar_type() == to.scalar_type() &&
+          group.to[0].device() == to.device())
+        return group;
+    return groups_.emplace_back(Group{{}, {}, versioned});
+  }
+
+  std::vector<Group> groups_;
+  Memory written_, read_;
+};
+
 }  // namespace
 
 void RegionExecutable::write_back(Call& call) const {
+  PlainCopies plain_copies;
   for (const Mutation& mutation : mutations_) {
     const at::Tensor &to = call.input(mutation.input), &from = call.values[static_cast<size_t>(mutation.slot)];
     if (to.is_same(from)) {  // the backend wrote it there
       if (!mutation.unversioned && !to.is_inference()) to.unsafeGetTensorImpl()->bump_version();
       continue;
     }
-    if (mutation.unversioned) {
-      BelowAutograd below;
-      if (!copy_directly(to, from, false)) to.copy_(from);
-      continue;
-    }
     const bool flows = inputs_[static_cast<size_t>(mutation.input)].tangent >= 0;
     const bool recorded = !mutation.no_grad && (flows || c10::GradMode::is_enabled());
     const bool plain = !recorded || (!flows && !to.requires_grad());
-    if (plain && copy_directly(to, from, true)) continue;
+    if (plain || mutation.unversioned) {
+      plain_copies.add(to, from, !mutation.unversioned);
+      continue;
+    }
+    plain_copies.finish();
     c10::AutoGradMode mode(recorded);
     to.copy_(from);
   }
+  plain_copies.finish();
 }
 
 void RegionExecutable::deliver(Call& call, PyObject** outputs) const {

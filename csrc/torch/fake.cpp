@@ -73,6 +73,12 @@ c10::IntArrayRef FakeImpl::numbers(const ir::Dims& dims, std::vector<int64_t>* i
   return *into;
 }
 
+// Other dimensions than the one that is asked for stay as they are.
+int64_t FakeImpl::size_custom(int64_t d) const {
+  const int64_t at = c10::maybe_wrap_dim(d, dim(), /*wrap_scalar=*/false);
+  return env_.specialize(slot_->type.sizes[static_cast<size_t>(at)]);
+}
+
 int64_t FakeImpl::numel_custom() const { return env_.specialize(slot_->type.numel()); }
 int64_t FakeImpl::storage_offset_custom() const { return env_.specialize(slot_->type.offset); }
 

@@ -61,6 +61,7 @@ class FakeImpl final : public c10::TensorImpl {
 
   c10::Device device_custom() const override { return device_; }
   // Asked for numbers by code of torch's that knows no symbolic sizes: they are fixed to their hints.
+  int64_t size_custom(int64_t d) const override;
   c10::IntArrayRef sizes_custom() const override { return numbers(slot_->type.sizes, &sizes_); }
   c10::IntArrayRef strides_custom() const override { return numbers(slot_->type.strides, &strides_); }
   int64_t numel_custom() const override;

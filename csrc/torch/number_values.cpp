@@ -26,7 +26,8 @@ OfInput rounded(OfInput number, c10::ScalarType dtype) {
           [value = std::move(number.value)](double x) -> double { return static_cast<float>(value(x)); }};
 }
 
-// ROW(operator without overload, what it computes): exact in doubles before rounding, as in eager.
+// ROW(operator without overload, what it computes) on operands of the result's dtype: exact enough in doubles that
+// rounding gives what eager gives.
 struct Row {
   std::string_view op;
   double (*f)(double, double);
@@ -68,7 +69,9 @@ class Walk {
     const bool plain = overload == "Tensor" || overload == "Scalar";  // no rounding mode
     for (const Row& row : kRows)
       if (op == row.op && plain && is_one(node.args))
-        return converted(combined(argument(node.args.at(0), depth), argument(node.args.at(1), depth), row.f), *type);
+        return converted(combined(converted(argument(node.args.at(0), depth), *type),
+                                  converted(argument(node.args.at(1), depth), *type), row.f),
+                         *type);
     return std::nullopt;
   }
 

@@ -165,7 +165,7 @@ bool is_singleton(PyObject* object) {
   static constinit Once<std::vector<PyTypeObject*>> types_once;
   const auto& types = types_once.get([] {
     return std::vector<PyTypeObject*>{torch_type("dtype"), torch_type("layout"), torch_type("memory_format"),
-                                      torch_type("qscheme")};
+                                      torch_type("qscheme"), torch_type("_C._SDPBackend")};
   });
   return is_one_of(Py_TYPE(object), types);
 }

@@ -58,8 +58,9 @@ class InnermostOff {
 
 // Calls that change a tensor without any operator, or what happens to its gradient.
 constexpr std::string_view kActs[] = {
-    "__set__",     "__delete__", "register_hook", "register_post_accumulate_grad_hook",
-    "retain_grad", "backward",   "requires_grad_"};
+    "__set__", "__delete__", "register_hook", "register_post_accumulate_grad_hook", "backward", "requires_grad_"};
+
+}  // namespace
 
 bool acts_silently(PyObject* function) {
   const Ref name = Ref::steal(PyObject_GetAttrString(function, "__name__"));
@@ -67,6 +68,8 @@ bool acts_silently(PyObject* function) {
   PyErr_Clear();
   return text && std::find(std::begin(kActs), std::end(kActs), std::string_view(text)) != std::end(kActs);
 }
+
+namespace {
 
 bool holds_tensor(PyObject* object) {
   if (is_tensor(object)) return true;
@@ -132,8 +135,10 @@ Ref ProgramCalls::call(PyObject* function, PyObject* args, PyObject* kwargs, con
   ++open_;
   Ref result = hidden(body);
   --open_;
+  const bool acted = tracer_.call_count() != before;
+  if (!result && acted) refuse("a call that acted raises");
   if (!result || !refused_.empty()) return result;
-  if (is_recorded(function, result.get(), tracer_.call_count() != before)) record(function, args, kwargs, result.get());
+  if (is_recorded(function, result.get(), acted)) record(function, args, kwargs, result.get());
   return result;
 }
 

@@ -73,6 +73,9 @@ class ProgramCalls {
   std::unordered_map<PyObject*, Known> known_;
 };
 
+// A call of it changes a tensor without any operator.
+bool acts_silently(PyObject* function);
+
 // Torch-function modes on this thread's stack that aren't ours.
 long program_function_modes();
 

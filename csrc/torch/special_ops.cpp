@@ -140,6 +140,12 @@ constexpr BreakRow kBreaks[] = {
     {"aten::bincount.default", "data_dependent"},
     {"aten::repeat_interleave.Tensor", "data_dependent"},
     {"aten::allclose.default", "data_dependent"},
+    {"aten::linalg_lstsq.default", "data_dependent"},
+    {"aten::quantize_per_tensor.default", "unsupported_tensor"},
+    {"aten::quantize_per_tensor.tensor_qparams", "unsupported_tensor"},
+    {"aten::quantize_per_tensor.tensors", "unsupported_tensor"},
+    {"aten::quantize_per_tensor_dynamic.default", "unsupported_tensor"},
+    {"aten::quantize_per_channel.default", "unsupported_tensor"},
 };
 
 }  // namespace

@@ -76,7 +76,7 @@ class CallProgram:
 
     def text(self):
         """The graph as Python code."""
-        return self._builder.module({}).code
+        return self._builder.module(None).code
 
     def raised_by_program(self, error):
         """Whether one of the program's own calls raised it: called by the module's code, and by nobody in between."""
@@ -98,7 +98,7 @@ class _Builder(SymbolicInts):
         self.symbols = sorted({number for given in _symbolic_in(everything) for number in self.numbers_in(given)})
 
     def module(self, hints):
-        """A new module; `hints`: what the symbols are in the call that it is made for."""
+        """A new module; `hints`: what the symbols are in the call that it is made for. None: there is no such call."""
         self.graph, self.calls, self.hints = fx.Graph(), [], hints
         self.symbol_nodes = {f"s{i}": self.graph.placeholder(f"s{i}", type_expr=int) for i in self.symbols}
         self.placeholders = {}
@@ -147,7 +147,8 @@ class _Builder(SymbolicInts):
         return {"list": list, "tuple": tuple, "slice": lambda items: slice(*items)}[kind](items)
 
     def _describe(self, node, result):
-        node.meta["example_value"] = self._example(result)
+        if self.hints is not None:
+            node.meta["example_value"] = self._example(result)
 
     def _example(self, result):
         """A tensor without data, like the result."""

@@ -6,6 +6,7 @@ original's signature. Must not be called outside of a capture, except for what g
 
 import types
 
+import torch
 from torch.utils import checkpoint as torch_checkpoint
 
 _MISSING = object()
@@ -48,11 +49,28 @@ def checkpoint_without_reentrant(
             fn, preserve_rng_state, context_fn, determinism_check, debug, early_stop, *args, **kwargs
         )
         return
+    yield from _halves()
+
+
+def _halves():
     begin_checkpoint()
     try:
         yield
     finally:
         end_checkpoint()
+
+
+# torch 2.14 and later: the arguments of `fn` as a tuple and a dict.
+_NAME = "_checkpoint_without_reentrant_generator_impl"
+_without_reentrant_2_14 = _copy(getattr(torch_checkpoint, _NAME)) if hasattr(torch_checkpoint, _NAME) else None
+
+
+def checkpoint_without_reentrant_2_14(fn, args, kwargs, *, context_fn=_no_contexts, debug=False, **options):
+    """The same; what is left in `options` is of no matter to the two halves."""
+    if context_fn is not _no_contexts or debug:
+        yield from _without_reentrant_2_14(fn, args, kwargs, context_fn=context_fn, debug=debug, **options)
+        return
+    yield from _halves()
 
 
 def cached_property_get(self, instance, owner=None):
@@ -75,8 +93,55 @@ def cached_property_get(self, instance, owner=None):
     return value
 
 
+def one_hot(tensor, num_classes=-1):
+    """torch.nn.functional.one_hot, which looks at the data to say early what scatter_ says of it."""
+    if num_classes <= 0:
+        return torch.ops.aten.one_hot.default(tensor, num_classes)
+    zeros = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)
+    return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """torch.cond: which function is called is found out at the break that a branch on data is."""
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _upsampling(name):
+    """One of torch._C._nn's functions for torch.nn.functional.interpolate, on sizes that vary."""
+    operator = getattr(torch.ops.aten, name).default
+
+    def upsampled(input, output_size, *more):
+        *how, scales = more
+        if output_size is None:
+            output_size = [_times(size, scale) for size, scale in zip(input.shape[2:], scales, strict=True)]
+        if scales is None:
+            scales = [None] * len(output_size)
+        return operator(input, output_size, *how, *scales)
+
+    return upsampled
+
+
+def _times(size, scale):
+    """As torch computes it: in doubles, cut off. Powers of two and whole numbers need no number for that."""
+    if scale >= 1 and scale == int(scale):
+        return size * int(scale)
+    if scale in (0.5, 0.25, 0.125):
+        return size // int(1 / scale)
+    return int(float(size) * scale)
+
+
+_UPSAMPLING = (
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
+    "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d "
+    "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
+).split()
+
 # By module and qualified name of the original.
 TABLE = {
+    "torch._C._nn.one_hot": one_hot,
+    "torch.cond": cond,
+    **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,
     "torch.utils.checkpoint._checkpoint_without_reentrant_generator": checkpoint_without_reentrant,
+    f"torch.utils.checkpoint.{_NAME}": checkpoint_without_reentrant_2_14,
 }

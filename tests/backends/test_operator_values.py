@@ -27,6 +27,8 @@ CONSTANT = {
         "native_group_norm native_group_norm_backward repeat constant_pad_nd slice_scatter slice_backward select_backward"
     ).split()
 }
+# Eager keeps results of its first pass in 16 bits: a kernel is right where it is at least as close to those in double.
+ROUNDED_BETWEEN = {"aten::native_batch_norm_backward.default"}
 LOWERED = [name for name in NAMES if name in TABLE and name in set(_C.lowered_operators())]
 # Samples that are more of the same for kernels.
 MOST_SAMPLES = 60
@@ -47,6 +49,18 @@ def samples_of(name, device="cpu", most=MOST_SAMPLES):
     return found[::step]
 
 
+def is_closer(operator, sample, eager, got):
+    """Than eager's 16-bit results to what eager gives in double."""
+    wide = [a.double() if isinstance(a, torch.Tensor) and a.dtype.itemsize == 2 else a for a in sample.args]
+    exact = operator(*wide, **sample.kwargs)
+    kept = [(e, a, b) for e, a, b in zip(exact, eager, got, strict=True) if e is not None]
+
+    def error(exact, rounded):
+        return (exact - rounded.double()).abs().max().item()
+
+    return all(b.dtype.itemsize == 2 and error(e, b) <= error(e, a) for e, a, b in kept)
+
+
 def problem(name, sample, dynamic=False):
     operator = overload(name)
     eager = run(operator, sample)
@@ -58,6 +72,8 @@ def problem(name, sample, dynamic=False):
     if isinstance(got, Exception):
         return f"{show(sample)}: {type(got).__name__}: {str(got)[:300]}"
     different = close(eager.contiguous(), got.contiguous()) if name in COPIED else close(eager, got)
+    if different and name in ROUNDED_BETWEEN and is_closer(operator, sample, eager, got):
+        return None
     return f"{show(sample)}: {different}" if different else None
 
 

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import sys
 import traceback
+import weakref
 
 import pytest
 import torch
@@ -359,3 +360,32 @@ def test_exceptions_of_callables_that_inherit_their_call():
         sys._clear_type_cache()
         torch.testing.assert_close(graphlift.compile(program)(x), program(x))
         regions(1, 0)
+
+
+def test_memory_of_an_inner_frame_is_given_back():
+    """The frames alone hold what the region made."""
+    references = []
+
+    @graphlift.disable
+    def look():
+        references.append(references[0]() is None)
+
+    @graphlift.disable
+    def watch(x):
+        references[:] = [weakref.ref(x)]
+
+    def lets_go(x):
+        y = x * 2
+        watch(y)
+        z = y + 1
+        y = None  # noqa: F841
+        look()
+        return z
+
+    def program(x):
+        return lets_go(x + 1) * 3
+
+    compiled = graphlift.compile(program)
+    for f in (program, compiled, compiled):
+        assert f(torch.ones(2)).tolist() == [15.0, 15.0] and references[1]
+    assert graphlift.counters()["graphs"] >= 2

@@ -12,6 +12,8 @@ ELSEWHERE = {
     "_sre.template": sys.version_info >= (3, 12),
     "torch._C._cuda_getDevice": torch.backends.cuda.is_built(),
     "torch._C._cuda_getDeviceCount": torch.backends.cuda.is_built(),
+    # Of torch 2.14 and later.
+    "torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl": torch.__version__ >= (2, 14),
 }
 
 

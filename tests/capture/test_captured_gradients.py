@@ -207,3 +207,23 @@ def test_what_no_gradient_needs_may_be_written_over():
             y[1].sum().backward()
     torch.testing.assert_close(results[:3], results[3:])
     assert graphlift.graph_count() == 1
+
+
+def test_a_gradient_that_is_kept_of_a_value_inside():
+    def program(x):
+        y = x * 2
+        y.retain_grad()
+        return (y * y).sum(), y
+
+    def kept(f):
+        x = torch.arange(3.0, requires_grad=True)
+        loss, y = f(x)
+        loss.backward()
+        return y.grad.tolist(), x.grad.tolist(), y.retains_grad
+
+    for backend in ("reference", lambda module, inputs: module.forward):
+        graphlift.reset()
+        compiled = graphlift.compile(program, backend=backend)
+        for _ in range(2):
+            assert kept(compiled) == kept(program)
+        assert graphlift.graph_count() >= 1

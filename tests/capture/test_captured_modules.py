@@ -173,3 +173,27 @@ def test_a_counter_in_a_module_stops_recompiling():
     for k in range(1, 10):
         torch.testing.assert_close(compiled(x), x / k)
     assert net.calls == 9 and graphlift.graph_count() <= 4
+
+
+@pytest.mark.parametrize("count", [1, 3, 40])
+def test_many_large_tensors_that_are_written_to(count):
+    """More than what is copied one by one; of two dtypes, some of them narrowed and spread out."""
+
+    def update(tensors, counters, x):
+        for tensor, counter in zip(tensors, counters, strict=True):
+            tensor.add_(x.sum())
+            counter.add_(1)
+        return x + counters[0][0]
+
+    def state():
+        tensors = [torch.full((90, 70), float(i))[:, ::2] if i % 3 else torch.zeros(5000) for i in range(count)]
+        return tensors, [torch.arange(3000) + i for i in range(count)]
+
+    compiled, ours, eager = graphlift.compile(update, fullgraph=True), state(), state()
+    for _ in range(3):
+        x = torch.randn(4)
+        torch.testing.assert_close(compiled(*ours, x), update(*eager, x))
+        torch.testing.assert_close(ours, eager)
+        for a, b in zip(ours[0] + ours[1], eager[0] + eager[1], strict=True):
+            assert a._version == b._version
+    assert graphlift.graph_count() == 1

@@ -1,11 +1,13 @@
 """torch.utils.checkpoint inside of compiled code: one region, and what backward makes again is not saved."""
 
+import contextvars
 import functools
 import math
 import re
 
 import pytest
 import torch
+from judging import check
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
@@ -198,3 +200,68 @@ def test_what_is_printed_in_a_checkpoint_is_printed_again_by_backward(capsys):
         return capsys.readouterr().out
 
     assert told(graphlift.compile) == told(lambda f: f) == "inside\n" * 4
+
+
+CHANGED = contextvars.ContextVar("CHANGED", default=0)
+
+
+@pytest.mark.parametrize("what", ["attribute", "list", "context"])
+def test_what_is_changed_in_a_checkpoint_is_changed_again_by_backward(what):
+    def counts(compile):
+        module, seen = Counting(), []
+        module.steps = 0
+        CHANGED.set(0)
+
+        def inside(x):
+            if what == "attribute":
+                module.steps += 1
+            elif what == "list":
+                seen.append(module.steps)
+            else:
+                CHANGED.set(CHANGED.get() + 1)
+            return x.sin()
+
+        function = compile(lambda x: checkpoint(inside, x * 2, use_reentrant=False).sum() * 3)
+        for _ in range(3):
+            x = torch.ones(3, requires_grad=True)
+            function(x).backward()
+        return module.steps, seen, CHANGED.get(), x.grad.tolist()
+
+    graphlift.reset()
+    got, want = (contextvars.copy_context().run(counts, f) for f in (graphlift.compile, lambda f: f))
+    assert got == want and 6 in (want[0], len(want[1]), want[2])
+    assert graphlift.graph_count() >= 1
+
+
+def test_containers_that_are_only_read_in_a_checkpoint():
+    layers = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Sequential(nn.Tanh(), nn.Linear(3, 3))})
+    scales = {"a": 2.0, "b": 3.0}
+
+    def inside(x):
+        for name, layer in layers.items():
+            x = layer(x) * scales.get(name, 1.0)
+        return x + len(list(scales.values()))
+
+    def program(x):
+        return checkpoint(inside, x * 2, use_reentrant=False) + 1
+
+    check(program, lambda: (torch.linspace(-1, 1, 3).requires_grad_(),), graphs=1, breaks=0)
+
+
+def test_what_ends_at_depth_runs_no_finally_of_generators(capsys):
+    """The outer checkpoint is open where the inner one acts: its generator is emptied, not closed."""
+    acts = []
+
+    def inner(x):
+        acts.append(1)
+        return x * 2
+
+    def program(x):
+        outer = checkpoint(lambda y: checkpoint(inner, y * 2, use_reentrant=False) + 1, x * 2, use_reentrant=False)
+        return outer.sum()
+
+    compiled = graphlift.compile(program)
+    for f in (program, compiled, compiled):
+        f(torch.ones(3, requires_grad=True)).backward()
+    assert len(acts) % 3 == 0 and graphlift.graph_count() >= 1
+    assert capsys.readouterr().err == ""

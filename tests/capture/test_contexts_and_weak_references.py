@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 import torch
-from judging import regions
+from judging import check, regions
 
 import graphlift
 
@@ -261,3 +261,125 @@ def test_an_object_that_died_between_calls():
     gc.collect()
     assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 9.0))
     regions(2, 0)
+
+
+def test_what_a_token_says_of_the_value_before():
+    def program(x):
+        token = VARIABLE.set(5)
+        before = token.old_value
+        VARIABLE.reset(token)
+        return x * VARIABLE.get() + (100 if before is contextvars.Token.MISSING else before)
+
+    def use(f, value):
+        if value:
+            VARIABLE.set(value)
+        return f(torch.ones(3))
+
+    compiled = graphlift.compile(program)
+    for value in (2, 7, None, 2):
+        results = [contextvars.copy_context().run(use, f, value) for f in (compiled, program)]
+        assert torch.equal(*results)
+    assert graphlift.counters()["graphs"] >= 1
+
+
+KEPT = Holder()
+
+
+def drops_an_attribute(x, reference):
+    KEPT.thing = None
+    return x + 1, reference() is None
+
+
+def drops_what_a_cell_holds(x, reference):
+    def drop():
+        nonlocal thing
+        thing = None
+
+    thing, KEPT.thing = KEPT.thing, None
+    y = opaque(x * 2)
+    drop()
+    return y + 1, reference() is None
+
+
+def drops_a_variable(x, reference):
+    thing, KEPT.thing = KEPT.thing, None
+    y = opaque(x * 2)
+    thing = None
+    return y + 1, reference() is None, thing
+
+
+def drops_a_variable_that_a_reference_led_to(x, reference):
+    thing, KEPT.thing = KEPT.thing, None
+    y = opaque(x * 2) * reference().v
+    del thing
+    return y + 1, reference() is None
+
+
+def drops_what_held_it(x, reference):
+    holder = Holder()
+    holder.thing, KEPT.thing = KEPT.thing, None
+    y = opaque(x * 2)
+    y = y + holder.thing.v
+    holder = None  # noqa: F841
+    return y + 1, reference() is None
+
+
+def drops_what_held_it_unread(x, reference):
+    holder = Holder()
+    holder.thing, holder.k, KEPT.thing = KEPT.thing, 2, None
+    y = opaque(x * 2)
+    y = y + holder.k
+    holder = None  # noqa: F841
+    return y + 1, reference() is None
+
+
+def drops_a_new_function(x, reference):
+    def function():
+        return 1
+
+    own = weakref.ref(function)
+    y = x + own()()
+    del function
+    return y, own() is None
+
+
+@graphlift.disable
+def opaque(x):
+    return x
+
+
+DROPS = [
+    drops_an_attribute,
+    drops_what_a_cell_holds,
+    drops_a_variable,
+    drops_a_variable_that_a_reference_led_to,
+    drops_what_held_it,
+    drops_what_held_it_unread,
+    drops_a_new_function,
+]
+
+
+@pytest.mark.parametrize("program", DROPS, ids=lambda f: f.__name__)
+def test_the_last_reference_is_dropped(program):
+    def dropped(f):
+        KEPT.thing = Thing(2)
+        return f(torch.ones(3), weakref.ref(KEPT.thing))
+
+    compiled = graphlift.compile(program)
+    for _ in range(3):
+        want = dropped(program)
+        assert same(dropped(compiled), want) and want[1] is True
+    assert graphlift.counters()["graphs"] >= 1
+
+
+def test_variables_of_loops_hold_nothing_alone():
+    """What else holds an object is on the path to it: a reference behind the loop is followed."""
+
+    def program(x, things, reference):
+        for thing in things:  # noqa: B007
+            x = x * thing.v
+        thing = None  # noqa: F841
+        return x + reference().v
+
+    things = [Thing(2), Thing(3)]
+    check(program, lambda: (torch.ones(3), things, weakref.ref(things[1])), graphs=1, breaks=0)

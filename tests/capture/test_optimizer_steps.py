@@ -2,6 +2,7 @@
 eager's. Numbers that an optimizer reads from its counters are the graph's; what it decides on them is guarded."""
 
 import functools
+import math
 
 import pytest
 import torch
@@ -87,3 +88,30 @@ def test_numbers_of_other_places_are_no_numbers_of_the_graph():
     for k in range(3):
         assert compiled(torch.ones(1), torch.tensor(float(k))).item() == max(1.0, k)
     assert graphlift.counters()["graph_breaks"] >= 1
+
+
+DECIDES = """
+def decides(x, counter, factor, limit):
+    counter.mul_(factor)
+    return x * 2 if counter.item() >= limit else x * 3
+"""
+
+
+def test_a_counter_is_rounded_as_its_tensor_is():
+    """The factor is rounded, too, before it is multiplied in single precision."""
+    scope = {"__name__": "torch.optim.of_a_test"}  # numbers of the graph are those of optimizers
+    exec(DECIDES, scope)
+    program, cases = scope["decides"], []
+    for number in range(1, 400):
+        start, factor = number / 7, 1 - 1 / (number + 2)
+        product = torch.tensor(start) * factor
+        if product.item() != torch.tensor(torch.tensor(start).item() * factor).item():
+            cases += [(start, factor, product.item()), (start, factor, math.nextafter(product.item(), math.inf))]
+    assert len(cases) > 10
+    for start, factor, limit in cases[:12]:
+        graphlift.reset()
+        compiled = graphlift.compile(program, fullgraph=True)
+        for _ in range(2):
+            got, want = (f(torch.ones(1), torch.tensor(start), factor, limit) for f in (compiled, program))
+            assert got.item() == want.item(), (start, factor, limit)
+        assert graphlift.graph_count() == 1

@@ -428,3 +428,43 @@ def test_compiled_modules_are_torchs_where_its_compiler_is_loaded():
     run = [sys.executable, "-c", f"import sys; sys.path.insert(0, {tests!r}); import build_folder\n{REDIRECTED}"]
     done = subprocess.run(run, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_program_asks_whether_it_is_overridden(calls):
+    def overridable(x):
+        if torch.overrides.has_torch_function_unary(x):
+            return torch.overrides.handle_torch_function(overridable, (x,), x)
+        return x.sin()
+
+    def program(x):
+        return overridable(x) + (100 if torch.overrides.has_torch_function((x,)) else 1)
+
+    check(program, lambda: (torch.randn(3),), graphs=1, breaks=0)
+    assert not calls.operators() and calls.targets()["sin"] == 1
+
+
+def test_a_gradient_that_was_taken_away_before_an_error(calls):
+    def program(x, weight, places):
+        gradient = weight.grad
+        weight.grad = None
+        return (x + gradient)[places]
+
+    def call(f, place):
+        weight = torch.ones(3, requires_grad=True)
+        weight.grad = torch.ones(3)
+        return f(torch.ones(3), weight, torch.tensor([place])).tolist(), weight.grad
+
+    compiled = graphlift.compile(program)
+    for _ in range(2):
+        assert call(compiled, 1) == call(program, 1) == ([2.0], None)
+    for f in (program, compiled):
+        with pytest.raises(IndexError):
+            call(f, 9)
+    assert graphlift.graph_count() == 1 and not calls.operators()
+
+
+def test_code_of_a_graph_whose_sizes_vary(logged):
+    graphlift.set_logs("graph_code")
+    compiled = graphlift.compile(lambda x: torch.zeros(x.shape[0]) + x, backend=Counting(), dynamic=True)
+    assert compiled(torch.ones(4)).tolist() == [1.0] * 4
+    assert any("torch.zeros(s0)" in line for line in logged("graph_code"))

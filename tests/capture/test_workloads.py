@@ -3,6 +3,7 @@
 import gc
 import importlib
 import sys
+import threading
 import weakref
 from pathlib import Path
 
@@ -83,3 +84,23 @@ def test_a_region_dies_with_its_module_and_so_does_what_it_holds():
     del output
     gc.collect()
     assert weight() is None
+
+
+def test_regions_that_threads_made_at_once_are_dropped():
+    """Of regions for the same call one is kept."""
+    model, x, barrier = nn.Sequential(*(nn.Linear(16, 16) for _ in range(6))), torch.ones(2, 16), threading.Barrier(4)
+    compiled, want, results = graphlift.compile(model), model(x), []
+
+    def call():
+        barrier.wait()
+        results.append(compiled(x))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    torch.testing.assert_close(results, [want] * 4)
+    assert graphlift.counters()["live_regions"] == 1
+    graphlift.reset()
+    assert graphlift.counters()["live_regions"] == 0

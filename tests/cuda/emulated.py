@@ -1,7 +1,8 @@
 """Runs kernels without a GPU: their text is compiled for this machine, against a driver and an NVRTC that are emulated.
 
 A program, not a module of tests: a process that has loaded the emulated driver can use no real one. `emulated.py KIND
-PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, operators or random; NAME: a part of their names.
+PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, tiled, operators,
+products or random; NAME: a part of their names. `emulated.py told NAME...` prints what the emulated cuBLASLt was told.
 """
 
 import ctypes
@@ -13,11 +14,18 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 COMPILER = os.environ.get("CXX", "g++")
+LIBRARIES = {
+    "libcuda.so.1": "emulated_driver.cpp",
+    "libnvrtc.so.13": "emulated_nvrtc.cpp",
+    "libcublasLt.so.13": "emulated_cublaslt.cpp",
+}
 
 
 def build(folder):
     """The emulated libraries, loaded under their real names, so that a later dlopen() finds them."""
-    for name, source in (("libcuda.so.1", "emulated_driver.cpp"), ("libnvrtc.so.13", "emulated_nvrtc.cpp")):
+    for name, source in LIBRARIES.items():
+        if name == os.environ.get("EMULATED_WITHOUT"):
+            continue
         path = Path(folder) / name
         if not path.exists():
             flags = ["-std=c++20", "-O1", "-shared", "-fPIC", f"-Wl,-soname,{name}"]
@@ -31,14 +39,34 @@ def build(folder):
     os.environ["GRAPHLIFT_DISK_CACHE"] = "0"
 
 
-def main(kind, part, parts, only=""):
+def begin():
+    """The corpus, with everything emulated; and the folder of the libraries."""
     sys.path.insert(0, str(HERE.parent))
     __import__("build_folder")
     sys.path.insert(0, str(HERE.parent / "ops"))
     folder = os.environ.get("EMULATED_FOLDER") or tempfile.mkdtemp()
     build(folder)
-    import kernel_corpus as corpus
+    import kernel_corpus
 
+    return kernel_corpus, folder
+
+
+def tell(*names):
+    """What the emulated library multiplied for each of these programs."""
+    corpus, folder = begin()
+    log = ctypes.CDLL(str(Path(folder) / "libcublasLt.so.13")).emulated_cublaslt_log
+    log.restype = ctypes.c_char_p
+    for name, check in corpus.products("cpu", "cuda_on_cpu"):
+        if name not in names:
+            continue
+        log()
+        problem = check()
+        assert problem is None, problem
+        print(name, log().decode(), sep="\n", flush=True)
+
+
+def main(kind, part, parts, only=""):
+    corpus, _ = begin()
     right = 0
     for name, check in list(getattr(corpus, kind)("cpu", "cuda_on_cpu"))[part::parts]:
         if only not in name:
@@ -52,4 +80,7 @@ def main(kind, part, parts, only=""):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])
+    if sys.argv[1] == "told":
+        tell(*sys.argv[2:])
+    else:
+        main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

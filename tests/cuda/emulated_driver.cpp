@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -156,6 +157,31 @@ int cuStreamIsCapturing(void*, int* capturing) {
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void*) {
   memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  return 0;
+}
+
+int cuDeviceGetName(char* name, int length, int) {
+  std::snprintf(name, static_cast<size_t>(length), "an emulated GPU");
+  return 0;
+}
+
+int cuEventCreate(void** event, unsigned) {
+  *event = new std::chrono::steady_clock::time_point;
+  return 0;
+}
+int cuEventDestroy_v2(void* event) {
+  delete static_cast<std::chrono::steady_clock::time_point*>(event);
+  return 0;
+}
+int cuEventRecord(void* event, void*) {
+  *static_cast<std::chrono::steady_clock::time_point*>(event) = std::chrono::steady_clock::now();
+  return 0;
+}
+int cuEventSynchronize(void*) { return 0; }
+int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+  const std::chrono::duration<float, std::milli> passed = *static_cast<std::chrono::steady_clock::time_point*>(end) -
+                                                          *static_cast<std::chrono::steady_clock::time_point*>(start);
+  *milliseconds = passed.count();
   return 0;
 }
 

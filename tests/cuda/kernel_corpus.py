@@ -4,10 +4,12 @@ Programs are recorded and run by the test module `graphlift_runtime`, on any dev
 """
 
 import functools
+import os
 
 import random_kernels as random_programs
 import torch
 from kernel_programs import PROGRAMS
+from product_programs import PRODUCTS
 
 import graphlift_runtime as runtime
 
@@ -20,6 +22,8 @@ TOLERANCE = {
 }
 RANDOM_PROGRAMS = 300
 SAMPLES_PER_OPERATOR = 12
+TILINGS = 8
+TURN = int(os.environ.get("GRAPHLIFT_TEST_TURN", "0"))  # by hand: 0 to 7 run each program in each tiling
 
 
 def tolerance(tensors):
@@ -98,6 +102,18 @@ def named(kind):
 
 def programs(device, backend):
     for one in PROGRAMS:
+        yield one.name, functools.partial(named(check), one.function, one.make, device, backend, one.symbolic)
+
+
+def tiled(device, backend):
+    """Programs with schedules that measuring may choose: each in the next one's turn."""
+    for i, one in enumerate(PROGRAMS):
+        name = f"{backend}_{1 + (i + TURN) % TILINGS}"
+        yield f"{one.name} {name}", functools.partial(named(check), one.function, one.make, device, name, one.symbolic)
+
+
+def products(device, backend):
+    for one in PRODUCTS:
         yield one.name, functools.partial(named(check), one.function, one.make, device, backend, one.symbolic)
 
 

@@ -226,6 +226,16 @@ def batch_norm(x, w, b):
     return [F.batch_norm(x, None, None, w, b, training=True).relu()]
 
 
+def _channels_last(x):
+    return x.to(memory_format=torch.channels_last) if x.dim() == 4 else x
+
+
+@every([[(16, 48, 9, 9), (48,), (48,)], [((3, 5, 4, 4), BF16), (5,), (5,)]], layout=_channels_last)
+def batch_norm_channels_last(x, w, b):
+    y = F.batch_norm(x, None, None, w, b, training=True)
+    return [F.silu(y + x), F.batch_norm(x, w.detach(), w.detach() ** 2, w, b)]
+
+
 # --- all ---
 @every([[(7,)], [(100, 100)], [(40000,)], [(3, 70000)], [(0,)], [()]])
 def full_sums(x):

@@ -27,10 +27,11 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("emulated")
 
 
-def test_programs(folder):
+@pytest.mark.parametrize("kind, parts", [("programs", PARTS), ("tiled", 3 * PARTS)])
+def test_programs(folder, kind, parts):
     program = Path(__file__).parent / "emulated.py"
     done = subprocess.run(
-        [sys.executable, str(program), "programs", "0", str(PARTS)],
+        [sys.executable, str(program), kind, "0", str(parts)],
         env={**os.environ, "EMULATED_FOLDER": str(folder)},
         capture_output=True,
         text=True,

@@ -24,6 +24,11 @@ def test_programs(name, check):
     assert check() is None
 
 
+@pytest.mark.parametrize("name, check", list(corpus.tiled("cuda", "cuda")))
+def test_other_tilings(name, check):
+    assert check() is None
+
+
 @pytest.mark.parametrize("name, check", list(corpus.operators("cuda", "cuda")))
 def test_operators(name, check):
     assert check() is None

@@ -151,6 +151,35 @@ def eye_m(make):
     yield call(3, 0, dtype=BOOL)
 
 
+for name in ("bartlett", "blackman", "hann", "hamming", "kaiser"):
+
+    @samples(f"{name}_window")
+    def window(make):
+        for length in (0, 1, 5):
+            yield call(length)
+        yield call(4, dtype=F64)
+
+    @samples(f"{name}_window.periodic")
+    def periodic_window(make):
+        yield call(5, False)
+        yield call(4, True, dtype=F64)
+
+
+@samples("hamming_window.periodic_alpha")
+def window_with_alpha(make):
+    yield call(5, False, 0.5)
+
+
+@samples("hamming_window.periodic_alpha_beta")
+def window_with_alpha_and_beta(make):
+    yield call(5, True, 0.5, 0.25)
+
+
+@samples("kaiser_window.beta")
+def window_with_beta(make):
+    yield call(5, True, 8.0)
+
+
 @samples("scalar_tensor")
 def scalar_tensor(make):
     for value in (1, 2.5, True):

@@ -25,7 +25,7 @@ LAYERS = {
     "backends/reference": "base ir ops backend torch",
     "backends/native": "base ir backend",
     "backends/codegen": "base ir ops",
-    "backends/cuda": "base ir ops backend torch backends/codegen backends/reference",
+    "backends/cuda": "base ir ops backend torch backends/codegen backends/cpu backends/reference",
     "backends/cpu": "base ir ops backend torch backends/codegen backends/reference",
     "backends/foreign": "base cpython ir backend torch",
 }

@@ -141,6 +141,24 @@ return (%2)
   EXPECT_GE(scheduled(kernel).tile_axis, 0);
 }
 
+TEST(Schedule, TilingsAreDifferentAndReadBack) {
+  const auto rows = kernel_of(unary("f32[4096, 4096]{4096, 1}", "aten::_softmax.default(%0, -1, false)"));
+  const std::vector<Tiling> found = tilings(rows, Target{}, {});
+  ASSERT_GE(found.size(), 3u);
+  EXPECT_EQ(found.front(), Tiling{});
+  std::vector<Schedule> seen;
+  for (const Tiling& tiling : found) {
+    Target target;
+    target.tiling = tiling;
+    const Schedule schedule = schedule_kernel(rows, target, {});
+    for (const Schedule& other : seen) EXPECT_FALSE(other == schedule) << tiling.str();
+    seen.push_back(schedule);
+    EXPECT_EQ(tiling_from(tiling.str()), tiling);
+  }
+  for (const char* wrong : {"", "8 0 4", "3 0 4 100", "8 33 4 100", "8 2048 4 100", "8 0 0 100", "8 0 4 -1"})
+    EXPECT_FALSE(tiling_from(wrong)) << wrong;
+}
+
 TEST(Schedule, NumbersComeByValueAndSizesAsParameters) {
   const auto kernel = kernel_of(unary("f32[s0]{1}", "aten::mul.Tensor(%0, %0)"));
   const KernelSource source = emit_kernel(kernel, scheduled(kernel, {true, true}), {true, false});

@@ -1,15 +1,33 @@
-// Owns: what was made for each spec in this process, or why nothing was.
-// Must not: keep more than a bound, or make anything under its lock.
+// Owns: what a backend made for each spec of an operation in this process, or why nothing was; the hash of specs.
+// Must not: keep more than a bound, or make anything under its lock; hashes must not leave their process.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
-namespace graphlift::cpu {
+namespace graphlift::codegen {
+
+class SpecHash {
+ public:
+  void add(int64_t value) {
+    state_ = (state_ ^ static_cast<uint64_t>(value)) * 0x9E3779B97F4A7C15u;
+    state_ ^= state_ >> 29;
+  }
+  void add(const std::vector<int64_t>& values) {
+    add(static_cast<int64_t>(values.size()));
+    for (int64_t value : values) add(value);
+  }
+  size_t result() const { return state_; }
+
+ private:
+  uint64_t state_ = 0xCBF29CE484222325u;
+};
 
 template <typename Spec, typename Made>
 class SpecCache {
@@ -48,4 +66,4 @@ class SpecCache {
   std::unordered_map<Spec, Found, Hash> known_;
 };
 
-}  // namespace graphlift::cpu
+}  // namespace graphlift::codegen

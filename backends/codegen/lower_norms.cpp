@@ -39,8 +39,9 @@ Flags normalized_dims(LowerCall& call, size_t shape, int rank) {
 
 Expr reshaped(const Expr& x, ir::Dims sizes) { return {x.graph(), x.graph()->reshape(x.value(), std::move(sizes))}; }
 
+// On a CPU: elsewhere it is not measured.
 bool has_channels_last(const ir::TensorType& type) {
-  return type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
+  return type.device.is_cpu() && type.rank() > 2 && type.strides[1].same(1) && !type.strides.back().same(1);
 }
 
 Flags others(Flags dims) {
@@ -161,15 +162,13 @@ bool by_running_statistics(LowerCall& call, double eps) {
   if (!dtype) return false;
   const Expr x = call.operand(0, *dtype), mean = call.operand(3, *dtype);
   const Expr rstd = 1.0 / apply(Prim::Sqrt, call.operand(4, *dtype) + eps);
-  const Expr scale = call.none(1) ? rstd : rstd * call.operand(1, *dtype);
-  const Expr shift = optional_or(call, 2, *dtype, x, 0) - mean * scale;
-  auto per_pixel = [&](const Expr& value) {
-    if (!has_channels_last(call.type(0))) return along(value, 1, x.rank());  // once per row
-    ir::Dims sizes(x.sizes().size(), 1);
-    sizes[1] = x.sizes()[1];
-    return reshaped({x.graph(), x.graph()->map(Prim::Copy, {value.value()})}, std::move(sizes));
-  };
-  call.give(x * per_pixel(scale) + per_pixel(shift));
+  ir::Dims sizes(x.sizes().size(), 1);
+  sizes[1] = x.sizes()[1];
+  // Where lanes run along channels it would be computed for each pixel: it is put in memory.
+  const Expr factor = has_channels_last(call.type(0))
+                          ? reshaped({x.graph(), x.graph()->map(Prim::Copy, {rstd.value()})}, std::move(sizes))
+                          : along(rstd, 1, x.rank());
+  call.give(scaled(call, x, along(mean, 1, x.rank()), factor));
   for (size_t i : {1, 2}) {
     const Expr& kept = i == 1 ? mean : rstd;
     const bool none = call.out(i).sizes[0].same(0);

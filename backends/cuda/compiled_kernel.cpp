@@ -16,7 +16,7 @@ namespace graphlift::cuda {
 namespace {
 
 std::string key_text(const Compilation& compilation) {
-  return nvrtc_version() + " sm_" + std::to_string(compilation.architecture) + "\n" + compilation.text;
+  return nvrtc_version() + " sm_" + std::to_string(compilation.architecture) + " no contraction\n" + compilation.text;
 }
 
 // graphlift.nvrtc keeps code on disk; what goes wrong there costs a compilation and no more.

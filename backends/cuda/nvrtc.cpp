@@ -117,13 +117,14 @@ void compile_one(Compilation* compilation) {
   const bool exact = std::find(known.begin(), known.end(), compilation->architecture) != known.end();
   const std::string target = "--gpu-architecture=" + std::string(exact ? "sm_" : "compute_") +
                              std::to_string(exact ? compilation->architecture : known.back());
-  const char* options[] = {target.c_str(), "--std=c++17", "-w"};
+  // A value that is computed again in another kernel (in backward, where it is not saved) has to be the same number.
+  const char* options[] = {target.c_str(), "--std=c++17", "-w", "--fmad=false"};
   void* program = nullptr;
   if (nvrtc.nvrtcCreateProgram(&program, compilation->text.c_str(), "kernel.cu", 0, nullptr, nullptr) != 0) {
     compilation->error = "a program can't be made";
     return;
   }
-  if (nvrtc.nvrtcCompileProgram(program, 3, options) != 0)
+  if (nvrtc.nvrtcCompileProgram(program, static_cast<int>(std::size(options)), options) != 0)
     compilation->error = log_of(program);
   else
     compilation->code = code_of(program, exact);

@@ -58,8 +58,8 @@ inline constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7,
 inline constexpr int kAuxPointer = 11, kAuxPitch = 12, kAuxBatchStride = 13;
 inline constexpr int kBatchCount = 5, kBatchStride = 6;  // cublasLtMatrixLayoutAttribute_t
 inline constexpr int kMostWorkspace = 1, kReductionSchemes = 3, kAlignmentA = 5, kAlignmentB = 6, kAlignmentC = 7,
-                     kAlignmentD = 8;                   // cublasLtMatmulPreferenceAttributes_t
-inline constexpr uint32_t kReductionInComputeType = 2;  // cublasLtReductionScheme_t
+                     kAlignmentD = 8;                                     // cublasLtMatmulPreferenceAttributes_t
+inline constexpr uint32_t kNoReduction = 0, kReductionInComputeType = 2;  // cublasLtReductionScheme_t
 // cublasLtEpilogue_t is made of these, but for one that does nothing.
 inline constexpr uint32_t kEpilogueNone = 1, kRelu = 2, kBias = 4, kGelu = 32, kGeluKept = 160, kGeluBackward = 192,
                           kSumsOfB = 512;

@@ -42,7 +42,7 @@ size_t MatmulSpec::hash() const {
 
 std::string MatmulSpec::str() const {
   static constexpr std::string_view kActivations[] = {"", " relu", " gelu", " gelu_kept", " gelu_backward"};
-  static constexpr std::string_view kPolicies[] = {"", " relaxed", " torchs"};
+  static constexpr std::string_view kPolicies[] = {"", " relaxed", " whole", " torchs"};
   std::string text = cat(ir::short_name(dtype), " ");
   if (out != dtype) append(&text, cat("-> ", ir::short_name(out), " "));
   if (batch != 1) append(&text, cat(batch, "x"));

@@ -28,6 +28,7 @@ enum class Activation : uint8_t {
 enum class Policy : uint8_t {
   Exact,
   Relaxed,  // float32: TF32; 16 bits: parts of a sum may be added in 16 bits
+  Whole,    // of 16 bits: no sum in parts
   Torchs,   // only torch's own kernels do what is asked for
 };
 

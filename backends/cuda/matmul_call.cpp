@@ -148,9 +148,14 @@ std::optional<Operation> operation_of(const NativeOperation& from) {
   return Operation{product, *how, from.beside != nullptr, from.operands, *from.node->outputs[0]};
 }
 
+Policy policy_for(at::CuBLASReductionOption sums) {
+  using Sums = at::CuBLASReductionOption;
+  if (sums == Sums::AllowReducedPrecisionWithSplitK) return Policy::Relaxed;
+  return sums == Sums::DisallowReducedPrecisionAllowSplitK ? Policy::Exact : Policy::Whole;
+}
+
 // As torch's own products read it at each call.
 Policy policy_for(ir::DType dtype) {
-  constexpr auto kFree = at::CuBLASReductionOption::AllowReducedPrecisionWithSplitK;
   const at::Context& context = at::globalContext();
   switch (dtype) {
     case ir::DType::float32:
@@ -158,16 +163,16 @@ Policy policy_for(ir::DType dtype) {
                  ? Policy::Relaxed
                  : Policy::Exact;
     case ir::DType::bfloat16:
-      return context.allowBF16ReductionCuBLAS() == kFree ? Policy::Relaxed : Policy::Exact;
+      return policy_for(context.allowBF16ReductionCuBLAS());
     case ir::DType::float16:
       if (context.allowFP16AccumulationCuBLAS()) return Policy::Torchs;
-      return context.allowFP16ReductionCuBLAS() == kFree ? Policy::Relaxed : Policy::Exact;
+      return policy_for(context.allowFP16ReductionCuBLAS());
     default:
       return Policy::Exact;
   }
 }
 
-constexpr size_t kPolicies = 3;
+constexpr size_t kPolicies = 4;
 constexpr std::array kAlignments = {256, 16, 1};
 
 class MatmulCall final : public reference::NativeCall {

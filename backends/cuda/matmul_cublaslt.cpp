@@ -99,11 +99,11 @@ uint32_t epilogue(const MatmulSpec& spec) {
   return bits ? bits : lt::kEpilogueNone;
 }
 
-// Torch's own policy: as much as cuBLAS gets, or what the user asked for.
+// As torch sizes it: what the user asked for, or else as much as cuBLAS gets.
 uint64_t most_workspace(int architecture) {
   static const char* const asked = std::getenv("CUBLASLT_WORKSPACE_SIZE");  // KiB
   if (asked && std::atoll(asked) > 0) return static_cast<uint64_t>(std::atoll(asked)) << 10;
-  return architecture >= 90 ? uint64_t{32} << 20 : (uint64_t{8} << 20) + (uint64_t{128} << 10);
+  return architecture == 90 ? uint64_t{32} << 20 : (uint64_t{8} << 20) + (uint64_t{128} << 10);
 }
 
 // --- the library's objects -------------------------------------------------------------------------------------------
@@ -214,8 +214,9 @@ struct Plan {
     int status = set(preference, lt::kMostWorkspace, most_workspace(architecture));
     for (const int which : {lt::kAlignmentA, lt::kAlignmentB, lt::kAlignmentC, lt::kAlignmentD})
       status |= set(preference, which, static_cast<uint32_t>(spec.alignment));
-    if (spec.policy == Policy::Exact && ir::bytes(spec.dtype) == 2)
-      status |= set(preference, lt::kReductionSchemes, lt::kReductionInComputeType);
+    if (spec.policy != Policy::Relaxed && ir::bytes(spec.dtype) == 2)
+      status |= set(preference, lt::kReductionSchemes,
+                    spec.policy == Policy::Whole ? lt::kNoReduction : lt::kReductionInComputeType);
     if (failed(status, "preferences", why)) return {};
     int count = 0;
     status = cublaslt().cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), a.get(), b.get(), c.get(), d.get(),

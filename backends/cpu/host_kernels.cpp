@@ -2,12 +2,14 @@
 #include "backends/cpu/host_kernels.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "backends/codegen/horizontal.h"
 #include "backends/cpu/jit.h"
 #include "backends/cpu/kernel_call.h"
 #include "backends/cpu/multi_kernel_call.h"
 #include "base/log.h"
+#include "ops/traits.h"
 
 namespace graphlift::cpu {
 namespace {
@@ -23,6 +25,41 @@ bool is_host_number(const ir::Node& node) {
                      [](const auto& type) { return type && type->device.is_cpu() && type->rank() == 0; });
 }
 
+bool may_move(const ir::Node& node, const std::unordered_set<const ir::Node*>& moved) {
+  bool known = is_host_number(node) && ops::traits(node.op).effect == ops::Effect::None;
+  for (const ir::Arg& arg : node.args)
+    ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+      known = known && (value.node->kind == ir::NodeKind::Input || moved.contains(value.node));
+    });
+  return known;
+}
+
+// The same graph with those numbers in front of all other calls that need nothing of them: what stands between them
+// would keep kernels apart, on both devices.
+std::unique_ptr<ir::Graph> with_numbers_first(const ir::Graph& graph) {
+  auto sorted = graph.clone();
+  std::unordered_set<const ir::Node*> moved;
+  ir::Node* first = nullptr;  // of the other calls
+  for (auto next = sorted->nodes().begin(); next != sorted->nodes().end();) {
+    ir::Node& node = *next++;
+    if (node.kind != ir::NodeKind::Call) continue;
+    if (!may_move(node, moved)) {
+      if (!first) first = &node;
+      continue;
+    }
+    if (!first) {
+      moved.insert(&node);
+      continue;
+    }
+    ir::Node* made = sorted->insert_call(first, node.op, node.args, node.outputs);
+    made->where = node.where;
+    moved.insert(made);
+    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) sorted->replace_uses({&node, i}, {made, i});
+    sorted->erase(&node);
+  }
+  return sorted;
+}
+
 }  // namespace
 
 HostKernels::HostKernels(const ir::Graph& graph, const backend::Options& how) : original_(graph) {
@@ -36,7 +73,7 @@ HostKernels::HostKernels(const ir::Graph& graph, const backend::Options& how) : 
   options.lower.round_each_call = how.emulate_precision_casts;
   options.lower.keeps = [](const ir::Node& node) { return !is_host_number(node); };
   codegen::leave_out(how.skip, &options);
-  fused_ = codegen::fuse(graph, options);
+  fused_ = codegen::fuse(*with_numbers_first(graph), options);
   if (options.horizontal) codegen::fuse_horizontally(&fused_);
   for (ir::Node& node : fused_.graph->nodes()) {
     const bool many = node.op == codegen::multi_kernel_op();

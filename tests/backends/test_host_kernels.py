@@ -55,3 +55,25 @@ def test_what_is_on_the_gpu_stays(count):
 def test_a_single_call_stays():
     text = "%0: f32[]{} cpu = input s\n%1: f32[]{} cpu = aten::add.Tensor(%0, 1, 1)\nreturn (%1)\n"
     assert runtime.host_kernels(text, [])[0] == text
+
+
+def test_numbers_between_calls_of_the_gpu():
+    """An update that needs a counter stands in front of the next counter."""
+    count, lines, results = 120, [], []
+    for i in range(count):
+        lines += [f"%{2 * i}: f32[]{{}} cpu = input s{i}", f"%{2 * i + 1}: f32[9]{{1}} cuda:0 = input p{i}"]
+    new = 2 * count
+    for i in range(count):
+        lines += [
+            f"%{new}: f32[]{{}} cpu = aten::add.Tensor(%{2 * i}, 1, 1)",
+            f"%{new + 1}: f32[]{{}} cpu = aten::sqrt.default(%{new})",
+            f"%{new + 2}: f32[9]{{1}} cuda:0 = aten::div.Tensor(%{2 * i + 1}, %{new + 1})",
+        ]
+        results += [f"%{new}", f"%{new + 2}"]
+        new += 3
+    graph = "\n".join(lines) + f"\nreturn ({', '.join(results)})\n"
+    text, _ = runtime.host_kernels(graph, [])
+    assert text.count("graphlift::host_kernel") == 1 and text.count("aten::") == count
+    writes = [(2 * i + 1, 2 * i + 1) for i in range(count)]
+    kernels = runtime.cuda_texts(text, 1, 90, writes)
+    assert len(kernels) == 2 and "gl_table" in kernels[0], "one launch, in two variants"

@@ -133,24 +133,28 @@ class KernelEmitter {
   // Blocks of a later launch would each read all partial results of their columns: a launch between joins them once.
   bool is_joined(int phase) const { return !is_rows() && phase + 1 < schedule_.phases && !reductions(phase).empty(); }
 
+  // Few columns, and many threads for each: what takes time is waiting for memory.
   void emit_join(int phase) {
-    constexpr int kThreads = 256, kAcross = 8, kLines = kThreads / kAcross;
+    constexpr int kThreads = 256, kAcross = 4, kLines = kThreads / kAcross;
     values_.begin();
     const std::string all = values_.number(rows());
     line("const idx place = (idx)blockIdx.x * " + str(kAcross) + " + (idx)threadIdx.x % " + str(kAcross) + ";");
     line("const idx line = (idx)threadIdx.x / " + str(kAcross) + ";");
     line("const bool active = place < " + all + ";");
     for (const int reduction : reductions(phase)) {
-      const std::string type = compute_name(node(reduction).type), name = "r" + str(reduction);
-      const std::string how = combine_name(node(reduction).reduce), from = slot(reduction);
-      values_.need_room(kThreads * ir::bytes(node(reduction).type));
-      line(type + " " + name + " = " + identity_text(node(reduction).reduce, node(reduction).type) + ";");
-      line("#pragma unroll 4");
+      const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
+      line(compute_name(node(reduction).type) + std::string(" ") + name + " = " +
+           identity_text(node(reduction).reduce, node(reduction).type) + ";");
+      line("#pragma unroll 8");
       line("for (idx part = line; active && part < " + str(schedule_.splits) + "; part += " + str(kLines) + ") " +
-           name + " = " + how + "::of(" + name + ", " + from + "[part * " + all + " + place]);");
-      line("gl_down_columns<" + how + ", " + str(kAcross) + ", " + str(kThreads) + ", 1>(&" + name + ", (" + type +
-           "*)room);");
-      line("if (active && line == 0) " + from + "[place] = " + name + ";");
+           name + " = " + how + "::of(" + name + ", " + slot(reduction) + "[part * " + all + " + place]);");
+    }
+    for (const int reduction : reductions(phase)) {
+      const std::string name = "r" + str(reduction);
+      values_.need_room(kThreads * ir::bytes(node(reduction).type));
+      line(std::string("gl_down_columns<") + combine_name(node(reduction).reduce) + ", " + str(kAcross) + ", " +
+           str(kThreads) + ", 1>(&" + name + ", (" + std::string(compute_name(node(reduction).type)) + "*)room);");
+      line("if (active && line == 0) " + slot(reduction) + "[place] = " + name + ";");
     }
     result_.launches.push_back(
         {"kernel" + str(static_cast<int64_t>(bodies_.size())), ceildiv(rows(), kAcross), 1, kThreads});

@@ -1,6 +1,7 @@
 """Products on a GPU: cuBLASLt's own calls give eager's results, in every form, policy and mode."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -173,5 +174,5 @@ def test_what_was_measured_is_remembered(tmp_path):
         return int(done.stdout), done.stderr
 
     count, text = run("perf_hints")
-    assert count >= 1 and "measured product on" in text
+    assert count >= 1 and re.search("measured (recorded )?product on", text)
     assert run()[0] == 0

@@ -2,7 +2,7 @@
 #include "backends/cpu/host_kernels.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "backends/codegen/horizontal.h"
 #include "backends/cpu/jit.h"
@@ -25,40 +25,46 @@ bool is_host_number(const ir::Node& node) {
                      [](const auto& type) { return type && type->device.is_cpu() && type->rank() == 0; });
 }
 
-bool may_move(const ir::Node& node, const std::unordered_set<const ir::Node*>& moved) {
-  bool known = is_host_number(node) && ops::traits(node.op).effect == ops::Effect::None;
-  for (const ir::Arg& arg : node.args)
-    ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-      known = known && (value.node->kind == ir::NodeKind::Input || moved.contains(value.node));
-    });
-  return known;
-}
-
-// The same graph with those numbers in front of all other calls that need nothing of them: what stands between them
-// would keep kernels apart, on both devices.
-std::unique_ptr<ir::Graph> with_numbers_first(const ir::Graph& graph) {
-  auto sorted = graph.clone();
-  std::unordered_set<const ir::Node*> moved;
-  ir::Node* first = nullptr;  // of the other calls
-  for (auto next = sorted->nodes().begin(); next != sorted->nodes().end();) {
-    ir::Node& node = *next++;
-    if (node.kind != ir::NodeKind::Call) continue;
-    if (!may_move(node, moved)) {
-      if (!first) first = &node;
-      continue;
-    }
-    if (!first) {
-      moved.insert(&node);
-      continue;
-    }
-    ir::Node* made = sorted->insert_call(first, node.op, node.args, node.outputs);
-    made->where = node.where;
-    moved.insert(made);
-    for (int i = 0; i < static_cast<int>(node.outputs.size()); ++i) sorted->replace_uses({&node, i}, {made, i});
-    sorted->erase(&node);
+// The graph with those numbers in front of all other calls that they need nothing of: what stands between them would
+// keep kernels apart, on both devices.
+class NumbersFirst {
+ public:
+  explicit NumbersFirst(const ir::Graph& graph) : made_(std::make_unique<ir::Graph>()) {
+    std::vector<const ir::Node*> others;
+    for (const ir::Node* input : graph.inputs())
+      known_[input] = made_->add_input(input->input_name, *input->outputs[0]);
+    for (const ir::Node& node : graph.nodes())
+      if (node.kind == ir::NodeKind::Call) may_move(node) ? add(node) : others.push_back(&node);
+    for (const ir::Node* node : others) add(*node);
+    made_->outputs() = mapped(graph.outputs());
   }
-  return sorted;
-}
+
+  std::unique_ptr<ir::Graph> take() { return std::move(made_); }
+
+ private:
+  bool may_move(const ir::Node& node) const {
+    bool known = is_host_number(node) && ops::traits(node.op).effect == ops::Effect::None;
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) { known = known && known_.contains(value.node); });
+    return known;
+  }
+
+  ir::ArgList mapped(ir::ArgList args) const {
+    for (ir::Arg& arg : args) ir::for_each_value(arg, [&](ir::ValueRef& value) { value.node = known_.at(value.node); });
+    return args;
+  }
+
+  void add(const ir::Node& node) {
+    ir::Node* call = made_->add_call(node.op, mapped(node.args), node.outputs, node.where);
+    call->backward = node.backward;
+    call->must_recompute = node.must_recompute;
+    call->checkpoint = node.checkpoint;
+    known_[&node] = call;
+  }
+
+  std::unique_ptr<ir::Graph> made_;
+  std::unordered_map<const ir::Node*, ir::Node*> known_;
+};
 
 }  // namespace
 
@@ -73,7 +79,7 @@ HostKernels::HostKernels(const ir::Graph& graph, const backend::Options& how) : 
   options.lower.round_each_call = how.emulate_precision_casts;
   options.lower.keeps = [](const ir::Node& node) { return !is_host_number(node); };
   codegen::leave_out(how.skip, &options);
-  fused_ = codegen::fuse(*with_numbers_first(graph), options);
+  fused_ = codegen::fuse(*NumbersFirst(graph).take(), options);
   if (options.horizontal) codegen::fuse_horizontally(&fused_);
   for (ir::Node& node : fused_.graph->nodes()) {
     const bool many = node.op == codegen::multi_kernel_op();

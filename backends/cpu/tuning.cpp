@@ -27,8 +27,7 @@ std::atomic<uint64_t> measured_specs = 0;
 
 std::string key_of(const ContractionSpec& spec) { return cat(spec.str(), " threads ", at::get_num_threads()); }
 
-// --- memory to measure on
-// ---------------------------------------------------------------------------------------------
+// --- memory to measure on --------------------------------------------------------------------------------------------
 
 at::Tensor memory(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides, ir::DType dtype) {
   int64_t extent = 1;

@@ -18,7 +18,6 @@
 namespace graphlift::cuda {
 namespace {
 
-constexpr double kAhead = 0.97;
 constexpr double kSecondsPerKernel = 0.03;
 constexpr int64_t kWorthwhileBytes = int64_t{1} << 20;
 
@@ -92,10 +91,7 @@ Tiling KernelTuner::measured(const Added& it, const Place& place) const {
   }
   const std::vector<Time> times = measure(place, ways, kSecondsPerKernel);
   ++measured_count;
-  size_t best = 0;
-  for (size_t i = 1; i < times.size(); ++i)
-    if (times[i].counted(tuning_) < times[best].counted(tuning_)) best = i;
-  if (times[best].counted(tuning_) > kAhead * times[0].counted(tuning_)) best = 0;
+  const size_t best = quickest(times, tuning_);
   log(Artifact::PerfHints, [&] {
     std::string text = cat("measured kernel ", index, ": tiling ", it.candidates[best].str(), " of");
     for (size_t i = 0; i < times.size(); ++i)

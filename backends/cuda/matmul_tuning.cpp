@@ -20,8 +20,6 @@
 namespace graphlift::cuda {
 namespace {
 
-// What another way has to be ahead of the usual one by, so that noise changes nothing.
-constexpr double kAhead = 0.97;
 constexpr double kSecondsPerSpec = 0.05;
 constexpr int kMostHeuristics = 8;
 
@@ -42,8 +40,7 @@ std::string key_of(const MatmulSpec& spec, const Place& place, Tuning tuning) {
              cublaslt().version, ": ", spec.str());
 }
 
-// --- memory to measure on
-// ---------------------------------------------------------------------------------------------
+// --- memory to measure on --------------------------------------------------------------------------------------------
 
 // Different numbers, since a GPU is faster with equal ones.
 at::Tensor memory(int64_t elements, const MatmulSpec& spec, ir::DType dtype) {
@@ -77,8 +74,7 @@ struct Operands {
   }
 };
 
-// --- measuring
-// ---------------------------------------------------------------------------------------------------------
+// --- measuring -------------------------------------------------------------------------------------------------------
 
 Choice tune(const MatmulSpec& spec, const Place& place, Tuning tuning, const std::string& key) {
   std::string why;
@@ -90,10 +86,7 @@ Choice tune(const MatmulSpec& spec, const Place& place, Tuning tuning, const std
   for (const auto& candidate : candidates) ways.emplace_back([&] { candidate->run(operands.given); });
   const std::vector<Time> times = measure(place, ways, kSecondsPerSpec);
   ++measured;
-  size_t best = 0;
-  for (size_t i = 1; i < times.size(); ++i)
-    if (times[i].counted(tuning) < times[best].counted(tuning)) best = i;
-  if (times[best].counted(tuning) > kAhead * times[0].counted(tuning)) best = 0;
+  const size_t best = quickest(times, tuning);
   log(Artifact::PerfHints, [&] {
     std::string text = cat("measured ", key, ": the ", best + 1, ". of");
     for (const Time& time : times) append(&text, cat(" ", std::to_string(time.device)));
@@ -134,8 +127,7 @@ Choice choice(const MatmulSpec& spec, Tuning tuning) {
   return here.emplace(spec, std::move(made)).first->second;
 }
 
-// --- what stands behind a product
-// --------------------------------------------------------------------------------------
+// --- what stands behind a product ------------------------------------------------------------------------------------
 
 // What is left to the product when a kernel finishes it.
 MatmulSpec unfinished(MatmulSpec spec) {

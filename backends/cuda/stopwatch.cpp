@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
@@ -98,6 +99,13 @@ std::vector<Time> measure(const Place& place, const std::vector<std::function<vo
     }
   }
   return best;
+}
+
+size_t quickest(const std::vector<Time>& times, Tuning tuning) {
+  constexpr double kAhead = 0.97;
+  const auto best = std::min_element(
+      times.begin(), times.end(), [&](const Time& a, const Time& b) { return a.counted(tuning) < b.counted(tuning); });
+  return best->counted(tuning) > kAhead * times[0].counted(tuning) ? 0 : static_cast<size_t>(best - times.begin());
 }
 
 std::string gpu_name(const Place& place) {

@@ -28,6 +28,8 @@ struct Time {
 // The least times of each of several ways to do the same, one after another in turn; `seconds`: for all of them
 // together, about. One that throws takes forever.
 std::vector<Time> measure(const Place& place, const std::vector<std::function<void()>>& ways, double seconds);
+// The quickest way: another one than the first, the usual one, has to be ahead by more than noise.
+size_t quickest(const std::vector<Time>& times, Tuning tuning);
 
 // What a choice is remembered with: which GPU, by name.
 std::string gpu_name(const Place& place);

@@ -1,6 +1,7 @@
 // Owns: one call of a region: unwrap, compute, attach the node, save, write back, wrap. The order is part of the
 // semantics.
 #include <ATen/ATen.h>
+#include <c10/util/flat_hash_map.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -179,8 +180,8 @@ class PlainCopies {
     Group& group = group_of(to, versioned);
     group.to.push_back(to);
     group.from.push_back(from);
-    written_.push_back(memory(to));
-    if (read_.empty() || read_.back() != memory(from)) read_.push_back(memory(from));
+    written_.insert(memory(to));
+    read_.insert(memory(from));
   }
 
   void finish() {
@@ -207,10 +208,9 @@ class PlainCopies {
   }
 
   static const void* memory(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
-  using Memory = c10::SmallVector<const void*, 64>;
+  using Memory = ska::flat_hash_set<const void*>;
   static bool is_among(const Memory& found, const at::Tensor& tensor) {
-    return !found.empty() && tensor.has_storage() &&
-           std::find(found.begin(), found.end(), memory(tensor)) != found.end();
+    return !found.empty() && tensor.has_storage() && found.count(memory(tensor)) > 0;
   }
   Group& group_of(const at::Tensor& to, bool versioned) {
     for (Group& group : groups_)

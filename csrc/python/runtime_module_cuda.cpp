@@ -45,6 +45,7 @@ void bind_cuda(py::module_& module) {
     return names;
   });
   module.def("cuda_refusal", &cuda::kernel_refusal);
+  module.def("kernels", [] { return backend::counters().kernels.load(); });
   module.def("library_products", &cuda::library_products);
   module.def("measurements", &cuda::measurements);
   module.def("nvrtc_refusal", [] { return cuda::compile_refusal(); });

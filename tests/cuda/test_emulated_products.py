@@ -84,6 +84,14 @@ def test_what_the_library_is_told(folder):
     }
 
 
+def test_fused_products_are_no_less_exact(folder):
+    """What stands behind a product is computed before it is rounded to 16 bits, not behind another rounding."""
+    *errors, count = run(folder, HERE / "emulated.py", "rounded").stdout.splitlines()
+    for eager, ours in (map(float, line.split()) for line in errors):
+        assert ours <= 1.02 * eager, errors
+    assert len(errors) == 6 and int(count) >= 6
+
+
 def test_what_is_measured_and_when(folder):
     """Once in a process: the rows' two kernels; each product, what finishes it apart from it, and nothing of no size."""
     counts = dict(line.split(": ", 1) for line in run(folder, HERE / "emulated.py", "measured").stdout.splitlines())

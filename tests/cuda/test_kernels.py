@@ -7,12 +7,8 @@ import torch
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.usefixtures("exact_products"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def exact_products(monkeypatch):
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
 
 
 def test_there_are_kernels():

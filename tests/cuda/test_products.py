@@ -18,12 +18,8 @@ from graphlift import _C
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.usefixtures("exact_products"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def exact_products(monkeypatch):
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
 
 
 def products(call):
@@ -58,12 +54,12 @@ def test_large_products_with_all_that_stands_behind(dtype):
     exact = [t.double() for t in both(lambda *t: function(*(i.double() for i in t)))]
     count, got = products(lambda: both(graphlift.compile(function)))
     assert count >= 6
-    # Within a last digit of 16 bits more: another rounding on the way.
-    factor = 2.1 if dtype.itemsize == 2 else 1.5
     for i, (wanted, eager, ours) in enumerate(zip(exact, both(function), got, strict=True)):
-        scale = wanted.abs().max()
-        error, theirs = (ours.double() - wanted).abs().max() / scale, (eager.double() - wanted).abs().max() / scale
-        assert error <= factor * theirs + 1e-6, f"result {i}: {error} against eager's {theirs}"
+        off, theirs = ((t.double() - wanted) / wanted.abs().max() for t in (ours, eager))
+        # In the mean no worse; where one element is rounded the other way, by its last digit.
+        mean, most = off.square().mean().sqrt(), theirs.square().mean().sqrt()
+        assert mean <= 1.1 * most + 1e-7, f"result {i}: {mean} against eager's {most} in the mean"
+        assert off.abs().max() <= 2.1 * theirs.abs().max() + 1e-6, f"result {i}: {off.abs().max()}"
 
 
 def test_tf32_follows_torchs_setting_at_each_call():

@@ -89,6 +89,21 @@ return (%3)
   EXPECT_GT(schedule.splits, 8);
 }
 
+// A mean per column, and what is off it: each block of the second loop would join all partial results otherwise.
+TEST(Schedule, PartialResultsOfColumnsAreJoinedOnce) {
+  const auto kernel = kernel_of(R"(%0: f32[200000, 64]{64, 1} cpu = input x
+%1: f32[1, 64]{64, 1} cpu = aten::mean.dim(%0, [0], true, none)
+%2: f32[200000, 64]{64, 1} cpu = aten::sub.Tensor(%0, %1, 1)
+return (%2)
+)");
+  const KernelSource source = emit_kernel(kernel, scheduled(kernel), {false, false});
+  ASSERT_EQ(source.launches.size(), 3u);
+  EXPECT_GT(source.launches[0].splits, 8);
+  EXPECT_EQ(source.launches[1].splits, 1);
+  EXPECT_EQ(source.launches[1].blocks.constant(), 16);
+  EXPECT_EQ(source.launches[2].splits, source.launches[0].splits);
+}
+
 TEST(Schedule, ALongRowStaysInSharedMemory) {
   auto source_of = [](const std::string& type) {
     const auto kernel = kernel_of(unary(type, "aten::_softmax.default(%0, 1, false)"));

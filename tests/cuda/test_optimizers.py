@@ -51,7 +51,8 @@ def test_a_whole_step(name, mode, dtype, bound):
     after = graphlift.counters()
     for ours, eager in zip(got, trained(OPTIMIZERS[name], None, dtype), strict=True):
         torch.testing.assert_close(ours, eager, rtol=10 * bound, atol=bound)
-    assert after["multi_kernels"] > before["multi_kernels"]
+    # One on the GPU, and one of step counters that are the CPU's.
+    assert after["multi_kernels"] - before["multi_kernels"] >= (2 if name in ("Adam", "RMSprop") else 1)
     assert after["graph_breaks"] == before["graph_breaks"]
     assert after["internal_errors"] == before["internal_errors"]
 

@@ -322,6 +322,15 @@ PyObject* Capture::type_lookup(PyTypeObject* type, PyObject* name) {
   return found;
 }
 
+OriginId Capture::root_local(int slot) {
+  return caller_root ? origins().root(OriginKind::Caller, *caller_root + 1 + slot)
+                     : origins().root(OriginKind::Local, slot);
+}
+
+OriginId Capture::root_stack(int slot) {
+  return caller_root ? root_local(frames.front().local_count() + slot) : origins().root(OriginKind::Stack, slot);
+}
+
 Ref Capture::concrete(PyObject* object) {
   if (!torch_layer::is_sym_scalar(object)) return Ref::borrow(object);
   return torch_layer::specialize(object);

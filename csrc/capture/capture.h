@@ -74,6 +74,10 @@ class Capture {
   Ref concrete(PyObject* object);
 
   guards::OriginTable& origins() { return guards.origins(); }
+  // Where what the root frame holds is read: at a region's begin in the frame itself, then in callers (callers.h).
+  guards::OriginId root_local(int slot);
+  guards::OriginId root_stack(int slot);
+  std::optional<int> caller_root;  // the first of the roots of the caller that is the root frame now
   ir::SourceLine where() const;
   std::vector<ir::SourceLine> user_stack() const;
 

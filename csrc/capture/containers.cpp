@@ -27,6 +27,10 @@ bool is_guardable_key(PyObject* key) {
 
 namespace {
 
+bool is_a_frames(OriginKind kind) {
+  return kind == OriginKind::Local || kind == OriginKind::Stack || kind == OriginKind::Caller;
+}
+
 // An object from outside as a key: the region is tied to it. False: one that differs from call to call.
 bool tie(Capture& capture, PyObject* key) {
   for (Py_ssize_t i = 0; PyTuple_CheckExact(key) && i < PyTuple_GET_SIZE(key); ++i)
@@ -34,7 +38,7 @@ bool tie(Capture& capture, PyObject* key) {
   const Outside* outside = capture.objects.find(key);
   if (!outside) return true;
   const OriginKind kind = capture.origins().at(outside->origin).kind;
-  if (kind == OriginKind::Local || kind == OriginKind::Stack) return false;
+  if (is_a_frames(kind)) return false;
   if (kind != OriginKind::Constant) capture.guards.add(outside->origin, GuardKind::Is, key);
   return true;
 }
@@ -46,7 +50,7 @@ PyObject* stored_key(Capture& capture, PyObject* key) {
   if (found != capture.tensor_of_stand_in.end()) {
     const OriginId origin = capture.primal_origins[static_cast<size_t>(*capture.tracer->primal_of(key))];
     const OriginKind kind = capture.origins().at(origin).kind;
-    if (kind != OriginKind::Local && kind != OriginKind::Stack) {
+    if (!is_a_frames(kind)) {
       capture.guards.add(origin, GuardKind::Is, found->second);
       return found->second;
     }

@@ -107,6 +107,10 @@ bool stands_at(const Capture& capture, const DepthExit& exit) {
   return true;
 }
 
+bool entered_at_once(cpython::Frame caller, cpython::Frame frame) {
+  return enters({caller, caller.executing(), caller.depth(), 0, 0}, frame);
+}
+
 std::vector<ir::SourceLine> lines_of(const std::vector<Place>& places) {
   std::vector<ir::SourceLine> lines;
   for (const Place& place : places) {

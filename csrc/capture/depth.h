@@ -47,6 +47,8 @@ DepthExit innermost_exit(const Capture& capture);
 void note_raise(Capture& capture);
 // Whether the frames stand as they did when `exit` was noted.
 bool stands_at(const Capture& capture, const DepthExit& exit);
+// The call that a running frame executes entered the other one before anything else happened.
+bool entered_at_once(cpython::Frame caller, cpython::Frame frame);
 // Lines as they are told to users, outermost first.
 std::vector<ir::SourceLine> lines_of(const std::vector<Place>& places);
 

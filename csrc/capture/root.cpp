@@ -86,21 +86,26 @@ std::string pending_words() {
 // One attempt. Ends at the frame's return, before root instruction number `stop_at`, or at a break.
 class Attempt {
  public:
-  // `depth`: where it ends inside of inlined calls, or null.
-  Attempt(const Request& request, size_t stop_at, const DepthExit* depth)
+  // `depth`: where it ends inside of inlined calls, or null. `levels`: callers that it may go on in.
+  Attempt(const Request& request, size_t stop_at, const DepthExit* depth, size_t levels)
       : request_(request),
         stop_at_(stop_at),
         depth_(depth),
+        levels_(levels),
+        root_(request.frame),
         capture_(request.frame.code(), request.dynamic, request.seen) {}
 
   // False: try again with *next_stop.
   bool run(Captured* out, size_t* next_stop, std::optional<Break>* reason);
   bool again() const { return capture_.again; }
+  // In how many callers it can't go on, as far as is known now; none: it did not try.
+  std::optional<size_t> refused_level() const { return refused_level_; }
   // Where the break happened, or the exception was raised.
   DepthExit& left() { return capture_.left; }
 
  private:
   bool admit_stack();
+  eval::Outcome run_root(CaptureSemantics& semantics, Captured* out);
   bool is_as_before(size_t slot) const;
   PyObject* unfinished_generator() const;
   void drop_generators();
@@ -119,9 +124,12 @@ class Attempt {
   size_t stop_at_;
   const DepthExit* depth_;
   std::optional<SnapshotResult> at_depth_;  // taken there; the frames are gone by the time it is finished
+  size_t levels_;
+  std::optional<size_t> refused_level_;
+  cpython::Frame root_;  // the request's frame, or the caller that the region goes on in
   Capture capture_;
-  bool finished_ = false;  // finish() ends the recording
-  const FrameContent* content_ = nullptr;
+  bool finished_ = false;                                // finish() ends the recording
+  std::vector<std::unique_ptr<FrameContent>> contents_;  // of the request's frame and of these callers
   const Ref handled_before_ = handled_now();
 };
 
@@ -130,7 +138,7 @@ bool Attempt::admit_stack() {
   for (int i = 0; i < frame.depth(); ++i) {
     PyObject*& value = frame.stack()[i];
     if (!value) continue;
-    Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Stack, i));
+    Ref seen = capture_.admit(value, capture_.root_stack(i));
     if (!seen) return false;
     PyObject* before = value;
     value = seen.release();
@@ -141,8 +149,8 @@ bool Attempt::admit_stack() {
 
 // The local variable holds what it held when the region began, in the form that capture sees.
 bool Attempt::is_as_before(size_t slot) const {
-  PyObject* before = content_->local(slot);
-  PyObject* now = request_.frame.locals()[slot];
+  PyObject* before = contents_.back()->local(slot);
+  PyObject* now = root_.locals()[slot];
   if (!before || before == now) return before;
   const auto stand_in = capture_.stand_ins.find(before);
   return stand_in != capture_.stand_ins.end() && stand_in->second.get() == now;
@@ -191,7 +199,7 @@ bool Attempt::classify(eval::Outcome& outcome, CaptureSemantics& semantics, size
 
 ExitState Attempt::exit_of_root(CaptureSemantics& semantics, int unit) const {
   ExitState exit;
-  cpython::Frame frame = request_.frame;
+  cpython::Frame frame = root_;
   std::vector<bool>& touched = semantics.touched();
   touched.resize(static_cast<size_t>(frame.local_count()), false);
   exit.locals.assign(frame.locals(), frame.locals() + frame.local_count());
@@ -312,9 +320,38 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
   return true;
 }
 
+// Behind its return the region goes on in the caller, where that is asked for.
+eval::Outcome Attempt::run_root(CaptureSemantics& semantics, Captured* out) {
+  eval::Outcome outcome = eval::Evaluator::run(root_, semantics, false);
+  while (outcome.exit == eval::Exit::Returned && !capture_.pending && out->left.size() < levels_) {
+    const size_t level = out->left.size();
+    const cpython::Frame caller = request_.callers->frames[level];
+    out->left.push_back({Ref::borrow(reinterpret_cast<PyObject*>(root_.code())), outcome.unit, capture_.instructions});
+    out->callers.push_back({Ref::borrow(reinterpret_cast<PyObject*>(caller.code())), caller.executing(), 0});
+    contents_.push_back(std::make_unique<FrameContent>(caller));
+    root_ = caller;
+    semantics.move_root(caller);
+    if (!go_on_in(capture_, *request_.callers, level, outcome.value.get())) {
+      refused_level_ = level;
+      if (!capture_.pending) break_here(capture_, "unrebuildable", "frame");
+      break;
+    }
+    cpython::RelinkFrame again(caller);
+    outcome = eval::Evaluator::run(caller, semantics, false);
+  }
+  return outcome;
+}
+
 bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason) {
-  FrameContent content(request_.frame);
-  content_ = &content;
+  struct PutBack {  // inside of what the evaluation needs
+    std::vector<std::unique_ptr<FrameContent>>& contents;
+    ~PutBack() {
+      while (!contents.empty()) contents.pop_back();
+    }
+  } put_back{contents_};
+  contents_.push_back(std::make_unique<FrameContent>(root_));
+  out->left.clear();
+  out->callers.clear();
   HandledException handled;
   capture_.handled_before = handled_before_ ? handled_before_.get() : Py_None;
   cpython::Frame frame = request_.frame;
@@ -346,7 +383,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
     PyErr_Clear();
     eval::Outcome outcome{eval::Exit::Stopped, Ref(), frame.position()};
     if (depth_) semantics.stop_at_depth(depth_->instruction(), [&] { look_at_depth(semantics, ambient, out); });
-    if (!capture_.pending && admit_stack()) outcome = eval::Evaluator::run(frame, semantics, false);
+    if (!capture_.pending && admit_stack()) outcome = run_root(semantics, out);
     if (at_depth_) {
       PyErr_Clear();
       capture_.pending.reset();
@@ -382,15 +419,22 @@ Captured capture_region(const Request& request) {
   std::optional<Break> reason;
   DepthExit left;  // where `reason` is
   size_t depth_tries = 0;
+  size_t levels = request.callers ? request.callers->frames.size() : 0;
   for (;;) {
     ++captured.attempts;
     size_t next_stop = 0;
     std::optional<Break> why;
     // Without tensor work in front of the call nothing would be won: it runs for real and is captured on its own.
     const bool at_depth = depth_tries > 0 && left.entered > 1 && left.calls > 0;
-    Attempt attempt(request, at_depth ? kNoStop : stop, at_depth ? &left : nullptr);
-    if (attempt.run(&captured, &next_stop, &why)) break;
+    Attempt attempt(request, at_depth ? kNoStop : stop, at_depth ? &left : nullptr, levels);
+    const bool done = attempt.run(&captured, &next_stop, &why);
+    // Without tensor work a region in several frames wins nothing.
+    if (done && (captured.traced || captured.left.empty())) break;
     if (attempt.again()) continue;
+    if (done || attempt.refused_level()) {
+      levels = done ? 0 : *attempt.refused_level();
+      continue;
+    }
     if (at_depth) {
       captured.inner.clear();
       --depth_tries;
@@ -407,6 +451,8 @@ Captured capture_region(const Request& request) {
     stop = next_stop;
     if (stop == 0) {
       captured.instructions = 0;
+      captured.left.clear();
+      captured.callers.clear();
       captured.returns = false;
       captured.exit_unit = captured.begin_unit;
       captured.evaluated.clear();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "capture/breaks.h"
+#include "capture/callers.h"
 #include "capture/capture.h"
 #include "capture/recipe.h"
 #include "cpython/frame.h"
@@ -17,7 +18,8 @@
 namespace graphlift::capture {
 
 struct Request {
-  cpython::Frame frame;  // real frame, at the region's first instruction
+  cpython::Frame frame;              // real frame, at the region's first instruction
+  const Callers* callers = nullptr;  // where the region may go on behind the frame's return
   Dynamic dynamic = Dynamic::Automatic;
   Seen* seen = nullptr;
   PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
@@ -27,6 +29,9 @@ struct Request {
 
 struct Captured {
   int begin_unit = 0;
+  // The frames that the region went through by their return, innermost first: the returning instruction; and the
+  // callers that it went on in: the call that they were in. The exit is in the last of these.
+  std::vector<Place> left, callers;
   bool returns = false;
   int exit_unit = 0;  // returns: of the return instruction; else of the instruction that runs for real next
   // The exit is inside of calls that its instruction makes: where each frame stands, outermost first.

@@ -46,10 +46,10 @@ size_t CaptureSemantics::born_at(PyObject* object) const {
 // Whether something else than the variable that held it is known to hold an object: what its path leads through. A
 // change on that path is told where it is made.
 bool CaptureSemantics::is_held_elsewhere(guards::OriginId id, int slot) const {
+  const guards::OriginId local = capture_.root_local(slot);
   for (; id != guards::kNoOrigin; id = capture_.origins().at(id).parent) {
-    const guards::Origin& step = capture_.origins().at(id);
-    if (step.kind == OriginKind::WeakTarget || step.kind == OriginKind::Stack) return false;
-    if (step.kind == OriginKind::Local && step.index == slot) return false;
+    const guards::OriginKind kind = capture_.origins().at(id).kind;
+    if (id == local || kind == OriginKind::WeakTarget || kind == OriginKind::Stack) return false;
   }
   return true;
 }
@@ -95,7 +95,7 @@ bool CaptureSemantics::admit_local(cpython::Frame& frame, int slot) {
   touched_.resize(static_cast<size_t>(frame.local_count()), false);
   PyObject*& value = frame.locals()[slot];
   if (touched_[static_cast<size_t>(slot)] || !value) return true;
-  Ref seen = capture_.admit(value, capture_.origins().root(OriginKind::Local, slot));
+  Ref seen = capture_.admit(value, capture_.root_local(slot));
   if (!seen) return false;
   touched_[static_cast<size_t>(slot)] = true;
   PyObject* before = value;

@@ -24,6 +24,11 @@ class CaptureSemantics final : public eval::Semantics {
     depth_stop_ = instruction;
     at_depth_ = std::move(at_depth);
   }
+  // From here on this frame is the root.
+  void move_root(cpython::Frame frame) {
+    root_ = frame.raw();
+    touched_.clear();
+  }
   size_t root_instructions() const { return root_instructions_; }  // executed so far
   int last_root_unit() const { return last_unit_; }
   std::vector<bool>& touched() { return touched_; }  // local slots of the root that hold what capture put there

@@ -26,7 +26,7 @@ bool matches_function(PyObject* object, PyTypeObject*) { return PyFunction_Check
 int globals_node(Builder& builder, PyObject* globals) {
   Capture& capture = builder.capture;
   if (capture.is_outside(globals)) return builder.node_of(globals);
-  if (!capture.frames.empty() && capture.frames.front().globals() == globals)
+  if (!capture.frames.empty() && !capture.caller_root && capture.frames.front().globals() == globals)
     return builder.fetched(capture.origins().root(guards::OriginKind::Globals));
   return builder.constant(globals);  // of the module of a function that was entered through a guard
 }

@@ -53,4 +53,19 @@ LinkFrame::~LinkFrame() {
   static_cast<_PyInterpreterFrame*>(state_[2])->previous = nullptr;
 }
 
+// What the frame was called from becomes current, so that LinkFrame puts the frame behind it once more.
+RelinkFrame::RelinkFrame(Frame frame) {
+  _PyInterpreterFrame*& current = current_frame(PyThreadState_Get());
+  state_[0] = &current;
+  state_[1] = current;
+  state_[2] = frame.raw();
+  state_[3] = frame.raw()->previous;
+  current = frame.raw()->previous;
+}
+
+RelinkFrame::~RelinkFrame() {
+  *static_cast<_PyInterpreterFrame**>(state_[0]) = static_cast<_PyInterpreterFrame*>(state_[1]);
+  static_cast<_PyInterpreterFrame*>(state_[2])->previous = static_cast<_PyInterpreterFrame*>(state_[3]);
+}
+
 }  // namespace graphlift::cpython

@@ -48,6 +48,18 @@ class LinkFrame {
   void* state_[3];
 };
 
+// While alive, a frame that executes a call is the current one again, as if what it called had been left.
+class RelinkFrame {
+ public:
+  explicit RelinkFrame(Frame frame);
+  ~RelinkFrame();
+  RelinkFrame(const RelinkFrame&) = delete;
+  RelinkFrame& operator=(const RelinkFrame&) = delete;
+
+ private:
+  void* state_[4];
+};
+
 // The ways to leave a frame. Each consumes it as the evaluator function does, through CPython's (or the chained)
 // evaluator, and returns what that returns. Every frame handed to a FrameHandler (hook.h) ends in exactly one of them.
 

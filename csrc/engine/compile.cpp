@@ -40,6 +40,8 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
   region->guards = std::move(captured.guards);
   region->recipe = std::move(captured.recipe);
   region->inner = std::move(captured.inner);
+  region->left = std::move(captured.left);
+  region->callers = std::move(captured.callers);
   if (region->returns) region->ready = capture::ready_result(region->recipe);
   if (!captured.traced) {
     if (!region->returns) {

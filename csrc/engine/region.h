@@ -43,7 +43,8 @@ struct Region {
   int begin_unit = 0;
   bool returns = false;
   int exit_unit = 0;
-  std::vector<capture::Place> inner;  // the exit is inside of calls that its instruction makes; outermost first
+  std::vector<capture::Place> left, callers;  // as capture::Captured has them
+  std::vector<capture::Place> inner;          // the exit is inside of calls that its instruction makes; outermost first
   std::optional<capture::Break> reason;
   std::unique_ptr<guards::GuardTree> guards;            // null: Empty
   std::unique_ptr<torch_layer::Executable> executable;  // null: no tensor work

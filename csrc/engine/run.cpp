@@ -1,6 +1,8 @@
 // Owns: see run.h.
 #include "engine/run.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "capture/root.h"
 #include "engine/compile.h"
@@ -20,8 +22,52 @@ eval::Semantics& real_semantics() {
   return semantics;
 }
 
-guards::Roots roots_of(cpython::Frame frame) {
-  return {frame.locals(), frame.stack(), frame.globals(), frame.builtins(), frame.function()};
+guards::Roots roots_of(cpython::Frame frame, const capture::Callers& callers) {
+  return {frame.locals(), frame.stack(), frame.globals(), frame.builtins(), frame.function(), callers.held.data()};
+}
+
+// The callers stand in the calls that the region was captured in.
+bool stands_in(const Region& region, const Around* around) {
+  for (const capture::Place& place : region.callers) {
+    if (!around || reinterpret_cast<PyObject*>(around->frame.code()) != place.code.get()) return false;
+    if (around->frame.executing() != place.unit) return false;
+    around = around->outer;
+  }
+  return true;
+}
+
+void add_callers(const Around* around, size_t count, capture::Callers* callers) {
+  for (size_t i = 0; i < count; ++i, around = around->outer)
+    if (i >= callers->frames.size()) callers->add(around->frame);
+}
+
+PyCodeObject* exit_code(cpython::Frame frame, const Region& region) {
+  return region.callers.empty() ? frame.code() : reinterpret_cast<PyCodeObject*>(region.callers.back().code.get());
+}
+
+// By region that was captured for such callers: what does not hold.
+std::vector<std::string> why_not(cpython::Frame frame, const Around* around, const UnitEntry& at) {
+  std::vector<std::string> reasons;
+  capture::Callers callers;
+  for (const RegionPtr& region : at.regions) {
+    if (!region->guards || !stands_in(*region, around)) continue;
+    add_callers(around, region->callers.size(), &callers);
+    reasons.push_back(region->guards->explain(roots_of(frame, callers)));
+  }
+  return reasons;
+}
+
+// Regions that begin at one instruction and go on in callers. One more is captured for any callers.
+constexpr int64_t kRegionsInCallers = 4;
+
+// Which callers a region at this place may go on in: not in a loop, whose rounds share what follows the call, and in
+// none once many others led here.
+size_t callers_for(const UnitEntry& at, const Around* around) {
+  const auto others = std::count_if(at.regions.begin(), at.regions.end(),
+                                    [](const RegionPtr& region) { return !region->callers.empty(); });
+  size_t count = 0;
+  for (; around && others < kRegionsInCallers && !capture::is_in_loop(around->frame); around = around->outer) ++count;
+  return count;
 }
 
 void set_handled(const capture::Recipe& recipe, const Exit& exit) {
@@ -105,8 +151,9 @@ Ran run_region(const Region& region, PyObject* const* fetched, const int64_t* sy
 
 PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   PyCodeObject* code = frame.code();
+  const Around* around = std::exchange(around_, nullptr);
   *handled = !throwing && is_reentered(frame);
-  if (*handled) return reenter(frame);
+  if (*handled) return reenter(frame, around);
   if (throwing || !is_plain_function(code) || frame.is_generator()) return nullptr;
   PyObject* function = frame.function();
   // Inside of a transform of torch.func that runs for real, tensors are none that a region can take.
@@ -121,7 +168,8 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   CodeEntry& entry = owner_.entry(code);
   if (entry.given_up) return nullptr;
   *handled = true;
-  return run_frame(frame, entry);
+  if (around && !capture::entered_at_once(around->frame, frame)) around = nullptr;
+  return run_frame(frame, entry, around, false);
 }
 
 bool Runner::is_reentered(cpython::Frame frame) const {
@@ -131,7 +179,7 @@ bool Runner::is_reentered(cpython::Frame frame) const {
 }
 
 // A frame that the region had entered: it is as the region left it, and goes on from there.
-PyObject* Runner::reenter(cpython::Frame frame) {
+PyObject* Runner::reenter(cpython::Frame frame, const Around* around) {
   {
     Reentry all = std::move(*reentry_);
     reentry_.reset();  // what dies meanwhile may run code
@@ -139,13 +187,16 @@ PyObject* Runner::reenter(cpython::Frame frame) {
     write_back(frame, recipe.locals, recipe.stack, all.made, all.region->inner[all.next].unit);
     if (++all.next < all.region->inner.size()) reentry_ = std::move(all);
   }  // from here on the frames alone hold what was made
-  return run_frame(frame, owner_.entry(frame.code()), true);
+  return run_frame(frame, owner_.entry(frame.code()), around, true);
 }
 
 // The instruction at a region's exit, for real.
-eval::Outcome Runner::run_exit(cpython::Frame frame) {
+eval::Outcome Runner::run_exit(cpython::Frame frame, const Around* outer) {
   const bool reenters = reentry_.has_value();
+  const Around around{frame, outer};
+  around_ = &around;
   eval::Outcome outcome = eval::Evaluator::run_one(frame, real_semantics());
+  around_ = nullptr;
   if (!reenters || !reentry_) return outcome;
   reentry_.reset();
   if (outcome.exit == eval::Exit::Raised || PyErr_Occurred()) return outcome;
@@ -153,26 +204,71 @@ eval::Outcome Runner::run_exit(cpython::Frame frame) {
   return {eval::Exit::Raised, Ref(), -1};
 }
 
-RegionPtr Runner::find(cpython::Frame frame, UnitEntry& at, Found* found) {
-  const guards::Roots roots = roots_of(frame);
+// The exit's instruction. A region of a frame that it entered again may have gone on in this frame. True: the frame is
+// left, with `result`.
+bool Runner::pass_exit(cpython::Frame frame, const Around* around, PyObject** result) {
+  for (;;) {
+    eval::Outcome outcome = run_exit(frame, around);
+    const bool returned = returning_ && returning_->to == frame.raw();
+    if (outcome.exit != eval::Exit::Stopped) {
+      if (returned) returning_.reset();
+      *result = eval::Evaluator::finish(frame, std::move(outcome));
+      return true;
+    }
+    if (!returned) return false;
+    Returning rest = std::move(*returning_);
+    returning_.reset();
+    if (rest.next + 1 < rest.region->callers.size()) {
+      ++rest.next;
+      rest.to = around->frame.raw();
+      *result = leave_for_caller(frame, std::move(rest));
+      return true;
+    }
+    if (follow(frame, rest.region, std::move(rest.exit), result)) return true;
+  }
+}
+
+// The frame gets what it holds at the region's exit. True: it is left by that, with `result`.
+bool Runner::follow(cpython::Frame frame, const RegionPtr& region, Exit exit, PyObject** result) {
+  set_handled(region->recipe, exit);
+  if (region->returns) {
+    drop_exceptions(frame);
+    *result = cpython::leave_by_return(frame, exit.result.release(), region->exit_unit);
+    return true;
+  }
+  write_back(frame, region->recipe.locals, region->recipe.stack, exit.made, region->exit_unit);
+  if (!region->inner.empty()) reentry_ = Reentry{region, std::move(exit.made)};
+  return false;
+}
+
+// What the frame returns is nothing: the region has gone on in its caller.
+PyObject* Runner::leave_for_caller(cpython::Frame frame, Returning rest) {
+  const int unit = rest.region->left[rest.next].unit;
+  returning_ = std::move(rest);
+  drop_exceptions(frame);
+  return cpython::leave_by_return(frame, Py_NewRef(Py_None), unit);
+}
+
+RegionPtr Runner::find(cpython::Frame frame, const Around* around, UnitEntry& at, Found* found) {
   for (const RegionPtr& region : at.regions) {
+    if (!stands_in(*region, around)) continue;
     if (!region->guards) return region;
+    add_callers(around, region->callers.size(), &found->callers);
     found->prepare(region->guards->fetch_count(), region->guards->symbol_count());
+    const guards::Roots roots = roots_of(frame, found->callers);
     if (region->guards->check(roots, found->fetched->data(), found->symbols->data())) return region;
   }
   return nullptr;
 }
 
-RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
+RegionPtr Runner::make(cpython::Frame frame, const Around* around, CodeEntry& entry, UnitEntry& at) {
   const int unit = frame.position();
-  if (!at.regions.empty()) {
-    std::vector<std::string> reasons;
-    const guards::Roots roots = roots_of(frame);
-    for (const RegionPtr& region : at.regions) reasons.push_back(region->guards->explain(roots));
-    report_recompile(frame.code(), unit, reasons);
-  }
+  const std::vector<std::string> reasons = why_not(frame, around, at);
+  if (!reasons.empty()) report_recompile(frame.code(), unit, reasons);
+  capture::Callers callers;
+  add_callers(around, callers_for(at, around), &callers);
   capture::Request request{
-      frame, owner_.config.dynamic, &at.seen, wrapped_function, {}, owner_.config.backend->wants_calls()};
+      frame, &callers, owner_.config.dynamic, &at.seen, wrapped_function, {}, owner_.config.backend->wants_calls()};
   capture::Captured captured = capture::capture_region(request);
   counters().captures += static_cast<uint64_t>(captured.attempts);
   capture::Captured facts;
@@ -182,21 +278,19 @@ RegionPtr Runner::make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
   RegionPtr region = compile_region(owner_.config, std::move(captured));
   // Another thread may have made one for this call meanwhile: the GIL is given up while code is compiled.
   Found found;
-  if (RegionPtr other = find(frame, at, &found)) return other;
+  if (RegionPtr other = find(frame, around, at, &found)) return other;
   at.regions.push_back(region);
   ++entry.regions;
   report_region(frame.code(), *region, facts);
-  report_break(frame.code(), *region, owner_.is_told(*region, facts.met));
+  report_break(exit_code(frame, *region), *region, owner_.is_told(*region, facts.met));
   return region;
 }
 
-PyObject* Runner::give_up(cpython::Frame frame, CodeEntry& entry, UnitEntry& at) {
+PyObject* Runner::give_up(cpython::Frame frame, const Around* around, CodeEntry& entry, UnitEntry& at) {
   if (!entry.given_up) {
     entry.given_up = true;
-    const std::string why = at.regions.empty() || !at.regions.back()->guards
-                                ? "too many regions"
-                                : at.regions.back()->guards->explain(roots_of(frame));
-    report_limit(frame.code(), at.regions.size(), why);
+    const std::vector<std::string> reasons = why_not(frame, around, at);
+    report_limit(frame.code(), at.regions.size(), reasons.empty() ? "too many regions" : reasons.back());
   }
   return cpython::leave_to_default(frame, false);
 }
@@ -217,11 +311,11 @@ bool Runner::run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome) {
   return true;
 }
 
-PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, bool reentered) {
+PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, const Around* around, bool reentered) {
   cpython::HookScope hook(this);
+  PyObject* result = nullptr;
   if (reentered) {
-    eval::Outcome outcome = run_exit(frame);
-    if (outcome.exit != eval::Exit::Stopped) return eval::Evaluator::finish(frame, std::move(outcome));
+    if (pass_exit(frame, around, &result)) return result;
     if (entry.given_up || is_skipped(frame.code())) return cpython::leave_to_default(frame, false);
   }
   for (;;) {
@@ -230,28 +324,28 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, bool reenter
     UnitEntry& at = entry.units[frame.position()];
     const int unit = frame.position();
     Found found;
-    RegionPtr region = find(frame, at, &found);
+    RegionPtr region = find(frame, around, at, &found);
     if (!region) {
       if (at.regions.size() >= owner_.config.recompile_limit || entry.regions >= owner_.config.regions_per_code)
-        return give_up(frame, entry, at);
+        return give_up(frame, around, entry, at);
       try {
-        region = make(frame, entry, at);
+        region = make(frame, around, entry, at);
       } catch (const InternalError& error) {
         return give_up_on_error(frame, entry, unit, error.what());
       }
       if (owner_.config.fullgraph && region->reason && !region->returns) return refuse_break(frame, *region);
       if (region->guards) {
         found.prepare(region->guards->fetch_count(), region->guards->symbol_count());
-        if (!region->guards->check(roots_of(frame), found.fetched->data(), found.symbols->data())) {
-          const std::string why = region->guards->explain(roots_of(frame));
-          return give_up_on_error(frame, entry, unit, "a new region's guards don't hold: " + why);
-        }
+        add_callers(around, region->callers.size(), &found.callers);
+        const guards::Roots roots = roots_of(frame, found.callers);
+        if (!region->guards->check(roots, found.fetched->data(), found.symbols->data()))
+          return give_up_on_error(frame, entry, unit,
+                                  "a new region's guards don't hold: " + region->guards->explain(roots));
       }
     } else {
       ++counters().hits;
     }
     ++region->hits;
-    eval::Outcome outcome{eval::Exit::Stopped, Ref(), unit};
     if (region->kind == Region::Kind::Graph) {
       Exit exit;
       try {
@@ -262,18 +356,13 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, bool reenter
         return give_up_on_error(frame, entry, unit, error.what());
       }
       found.release();
-      set_handled(region->recipe, exit);
-      if (region->returns) {
-        drop_exceptions(frame);
-        return cpython::leave_by_return(frame, exit.result.release(), region->exit_unit);
-      }
-      write_back(frame, region->recipe.locals, region->recipe.stack, exit.made, region->exit_unit);
-      if (!region->inner.empty()) reentry_ = Reentry{region, std::move(exit.made)};
-    } else if (region->kind == Region::Kind::Plain && !run_plain(frame, region->exit_unit, &outcome)) {
-      return eval::Evaluator::finish(frame, std::move(outcome));
+      if (!region->callers.empty()) return leave_for_caller(frame, {region, std::move(exit), around->frame.raw()});
+      if (follow(frame, region, std::move(exit), &result)) return result;
+    } else if (region->kind == Region::Kind::Plain) {
+      eval::Outcome outcome{eval::Exit::Stopped, Ref(), unit};
+      if (!run_plain(frame, region->exit_unit, &outcome)) return eval::Evaluator::finish(frame, std::move(outcome));
     }
-    outcome = run_exit(frame);
-    if (outcome.exit != eval::Exit::Stopped) return eval::Evaluator::finish(frame, std::move(outcome));
+    if (pass_exit(frame, around, &result)) return result;
   }
 }
 

@@ -55,6 +55,7 @@ struct Found {
     fetched.emplace(fetches);
     symbols.emplace(symbol_count);
   }
+  capture::Callers callers;  // as many as regions at this place asked for
   void release() { fetched.reset(); }
 };
 
@@ -65,6 +66,20 @@ struct Reentry {
   size_t next = 0;        // in Region::inner
 };
 
+// A frame in the call that entered the next one at once, and the one around it in such a call, too.
+struct Around {
+  cpython::Frame frame;
+  const Around* outer;
+};
+
+// Callers that go on as the exit of a region says that went through them by the returns of inner frames.
+struct Returning {
+  RegionPtr region;
+  Exit exit;
+  _PyInterpreterFrame* to;  // the frame that gets control next
+  size_t next = 0;          // in Region::callers: that frame
+};
+
 // Takes frames of the callable and of what it calls for real.
 class Runner final : public cpython::FrameHandler {
  public:
@@ -72,20 +87,25 @@ class Runner final : public cpython::FrameHandler {
   PyObject* evaluate(cpython::Frame frame, bool throwing, bool* handled) override;
 
  private:
-  PyObject* run_frame(cpython::Frame frame, CodeEntry& entry, bool reentered = false);
+  PyObject* run_frame(cpython::Frame frame, CodeEntry& entry, const Around* around, bool reentered);
   bool is_reentered(cpython::Frame frame) const;
-  PyObject* reenter(cpython::Frame frame);
-  eval::Outcome run_exit(cpython::Frame frame);
-  RegionPtr find(cpython::Frame frame, UnitEntry& at, Found* found);
-  RegionPtr make(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
+  PyObject* reenter(cpython::Frame frame, const Around* around);
+  eval::Outcome run_exit(cpython::Frame frame, const Around* around);
+  bool pass_exit(cpython::Frame frame, const Around* around, PyObject** result);
+  bool follow(cpython::Frame frame, const RegionPtr& region, Exit exit, PyObject** result);
+  PyObject* leave_for_caller(cpython::Frame frame, Returning rest);
+  RegionPtr find(cpython::Frame frame, const Around* around, UnitEntry& at, Found* found);
+  RegionPtr make(cpython::Frame frame, const Around* around, CodeEntry& entry, UnitEntry& at);
   bool run_plain(cpython::Frame frame, int unit, eval::Outcome* outcome);
   PyObject* give_up_on_error(cpython::Frame frame, CodeEntry& entry, int unit, const std::string& words);
-  PyObject* give_up(cpython::Frame frame, CodeEntry& entry, UnitEntry& at);
+  PyObject* give_up(cpython::Frame frame, const Around* around, CodeEntry& entry, UnitEntry& at);
   PyObject* refuse_break(cpython::Frame frame, const Region& region);
 
   Owner& owner_;
   PyCodeObject* root_code_;
   std::optional<Reentry> reentry_;
+  const Around* around_ = nullptr;  // of the next frame that is entered
+  std::optional<Returning> returning_;
 };
 
 // Functions, as opposed to generators, class bodies and modules.

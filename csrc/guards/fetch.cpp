@@ -212,7 +212,7 @@ std::string local_name(PyCodeObject* code, int index) {
 }
 
 bool is_indexed(OriginKind kind) {
-  return kind == OriginKind::Stack || kind == OriginKind::ListItem || kind == OriginKind::TupleItem ||
+  return kind == OriginKind::Stack || kind == OriginKind::Caller || kind == OriginKind::ListItem || kind == OriginKind::TupleItem ||
          kind == OriginKind::Closure;
 }
 
@@ -253,6 +253,8 @@ PyObject* fetch_root(const Roots& roots, OriginKind kind, int index) {
       return roots.builtins;
     case OriginKind::Function:
       return roots.function;
+    case OriginKind::Caller:
+      return roots.callers ? roots.callers[index] : nullptr;
     default:
       return nullptr;
   }

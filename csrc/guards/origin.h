@@ -19,7 +19,8 @@ struct Roots {
   PyObject* const* stack = nullptr;
   PyObject* globals = nullptr;
   PyObject* builtins = nullptr;
-  PyObject* function = nullptr;  // may be null
+  PyObject* function = nullptr;        // may be null
+  PyObject* const* callers = nullptr;  // what frames around hold that the region goes on in (capture/callers.h)
 };
 
 // KIND(name, "text in guards' printouts; {} is the parent, [] the key or index")
@@ -29,6 +30,7 @@ struct Roots {
   KIND(Globals, "G")   /* the frame's globals dict */                                                 \
   KIND(Builtins, "B")                                                                                 \
   KIND(Function, "F")               /* the frame's function object */                                 \
+  KIND(Caller, "C[[]]")             /* index into what callers' frames hold */                        \
   KIND(Constant, "[]")              /* key is the object itself: a type, a module, a module's dict */ \
   KIND(InstanceDict, "{}.__dict__") /* materialized instance dict; absent: fetch fails */             \
   KIND(DictItem, "{}[[]]")          /* value of a key in an exact or derived dict, raw storage */     \
@@ -69,7 +71,7 @@ struct Origin {
   OriginKind kind;
   OriginId parent = kNoOrigin;
   Ref key;        // DictItem, TypeAttr, Slot, Constant, PartialPart, Custom
-  int index = 0;  // Local, Stack, ListItem, TupleItem, Closure
+  int index = 0;  // Local, Stack, Caller, ListItem, TupleItem, Closure
 };
 
 // Keys are compared without running Python code: by identity, or as builtin values (numbers, str, bytes, tuples of

@@ -1,0 +1,93 @@
+// Owns: see callers.h.
+#include "capture/callers.h"
+
+#include "capture/attributes.h"
+#include "capture/capture.h"
+#include "cpython/decode.h"
+
+namespace graphlift::capture {
+
+using guards::OriginKind;
+
+namespace {
+
+// Operands of the call that the instruction makes.
+int operand_count(const cpython::Decoded& decoded, const cpython::Instruction& instruction) {
+  using cpython::Micro;
+  for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
+    const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
+    if (op.micro == Micro::Call) return op.arg + 2;
+    if (op.micro == Micro::CallEx) return 3 + (op.arg & 1);
+  }
+  return -1;
+}
+
+// Outside objects whose death runs code of the program's: it would run too late, once the region is through.
+bool acts_when_left(const Capture& capture, cpython::Frame frame) {
+  for (int i = 0; i < frame.local_count() + frame.depth(); ++i) {
+    PyObject* value = frame.locals()[i];
+    if (value && Py_TYPE(value)->tp_finalize && !capture.fresh_types.count(reinterpret_cast<PyObject*>(Py_TYPE(value))))
+      return true;
+  }
+  return false;
+}
+
+void drop_operands(cpython::Frame frame, int count) {
+  for (int i = 0; i < count; ++i) {
+    const int last = frame.depth() - 1;
+    Ref::steal(std::exchange(frame.stack()[last], nullptr));
+    frame.set_depth(last);
+  }
+}
+
+}  // namespace
+
+void Callers::add(cpython::Frame frame) {
+  begins.push_back(static_cast<int>(held.size()));
+  held.push_back(frame.function());
+  held.insert(held.end(), frame.locals(), frame.locals() + frame.local_count() + frame.depth());
+  frames.push_back(frame);
+}
+
+bool is_in_loop(cpython::Frame caller) {
+  const cpython::Decoded& decoded = cpython::decode(caller.code());
+  const int call = decoded.at_unit(caller.executing()).unit;
+  for (const cpython::Instruction& instruction : decoded.instructions) {
+    if (instruction.unit < call) continue;
+    for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
+      const int target = cpython::jump_target(decoded.micros[static_cast<size_t>(i)]);
+      if (target >= 0 && target <= call) return true;
+    }
+  }
+  return false;
+}
+
+bool go_on_in(Capture& capture, const Callers& callers, size_t level, PyObject* result) {
+  cpython::Frame caller = callers.frames[level];
+  const cpython::Decoded& decoded = cpython::decode(caller.code());
+  const cpython::Instruction& instruction = decoded.at_unit(caller.executing());
+  const int operands = operand_count(decoded, instruction);
+  if (operands < 0 || operands > caller.depth() || acts_when_left(capture, capture.frames.front())) return false;
+  // What the frame before held is let go.
+  capture.dropped = true;
+  capture.caller_root = callers.begins[level];
+  capture.frames.front() = caller;
+  if (PyObject* function = caller.function()) {
+    capture.know(function, capture.origins().root(OriginKind::Caller, *capture.caller_root));
+    if (know_function(capture, function) < 0) return false;
+  }
+  drop_operands(caller, operands);
+  for (int i = 0; i < caller.depth(); ++i) {
+    PyObject*& value = caller.stack()[i];
+    if (!value) continue;
+    Ref seen = capture.admit(value, capture.root_stack(i));
+    if (!seen) return false;
+    Ref::steal(std::exchange(value, seen.release()));
+  }
+  caller.stack()[caller.depth()] = Py_NewRef(result);
+  caller.set_depth(caller.depth() + 1);
+  caller.set_position(instruction.next);
+  return true;
+}
+
+}  // namespace graphlift::capture

@@ -78,6 +78,7 @@ Ref call_function(Capture& capture, PyObject* function, PyObject* const* args, P
     Ref hidden = hidden_from_dynamo(capture, function);
     return hidden ? call(capture, hidden.get(), args, nargs, kwnames) : hidden;
   }
+  if (is_note_for_dynamo(function)) return Ref::borrow(Py_None);
   if (is_disabled(function)) return break_here(capture, "disabled", describe(function));
   auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
   if (code->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE))

@@ -35,6 +35,12 @@ bool hides_from_dynamo(PyObject* function) {
   return hidden && PyFunction_Check(hidden) && is_within(module_of(PyFunction_GET_GLOBALS(hidden)), "torch.optim");
 }
 
+bool is_note_for_dynamo(PyObject* function) {
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function));
+  return module_of(PyFunction_GET_GLOBALS(function)) == "torch._dynamo.mutation_guard" &&
+         PyUnicode_CompareWithASCIIString(code->co_qualname, "GenerationTracker.tag") == 0;
+}
+
 Ref hidden_from_dynamo(Capture& capture, PyObject* function) {
   if (know_function(capture, function) < 0) return Ref();
   Ref names = Ref::steal(PyCode_GetFreevars(reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function))));

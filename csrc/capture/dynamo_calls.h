@@ -13,6 +13,8 @@ namespace graphlift::capture {
 bool hides_from_dynamo(PyObject* function);
 // That other one, found through the decorator's closure and guarded there. Null: error or break.
 Ref hidden_from_dynamo(Capture& capture, PyObject* function);
+// A note that torch._dynamo, once it was used, has each new module make for it. Without it modules are no others.
+bool is_note_for_dynamo(PyObject* function);
 // The module is the package, or in it.
 bool is_within(std::string_view module, std::string_view package);
 // The innermost frame is code of torch.

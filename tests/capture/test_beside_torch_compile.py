@@ -1,4 +1,4 @@
-"""A process that uses torch.compile too: torch marks its optimizers' methods then, which changes nothing here."""
+"""A process that uses torch.compile too: torch marks its optimizers' methods then, and notes new modules; all the same."""
 
 import subprocess
 import sys
@@ -49,6 +49,28 @@ def mine(x):
 before = graphlift.counters()["graph_breaks"]
 assert graphlift.compile(lambda x: mine(x) + 1)(torch.ones(2)).tolist() == [3, 3]
 assert graphlift.counters()["graph_breaks"] == before + 1
+
+
+class Some(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(3, 3) for _ in range(4))
+
+    def forward(self, x):
+        for layer in self.layers[:2]:
+            x = layer(x)
+        return x
+
+
+# torch.compile has each new module noted from now on; a slice of a list of modules is one.
+graphlift.reset()
+some, x = Some(), torch.ones(2, 3)
+assert hasattr(torch.nn.Module, "___needs_generation_tag_patch")
+compiled = graphlift.compile(some)
+for _ in range(2):
+    torch.testing.assert_close(compiled(x), some(x))
+counts = graphlift.counters()
+assert counts["graphs"] == 1 and counts["graph_breaks"] == 0, counts
 print("all right")
 """
 

@@ -32,6 +32,9 @@ int know_parts(Capture& capture, PyObject* function, OriginId origin, bool guard
   auto* f = reinterpret_cast<PyFunctionObject*>(function);
   if (guard) {
     capture.guards.add(capture.origins().child(origin, OriginKind::Code), GuardKind::Is, f->func_code);
+    // Another function of the same code may have other ones.
+    if (capture.origins().at(origin).kind != OriginKind::Constant)
+      capture.guards.add(capture.origins().child(origin, OriginKind::FunctionGlobals), GuardKind::Is, f->func_globals);
     const OriginId defaults = capture.origins().child(origin, OriginKind::Defaults);
     if (f->func_defaults)
       capture.guards.add(defaults, GuardKind::Is, f->func_defaults);

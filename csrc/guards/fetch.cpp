@@ -80,6 +80,8 @@ PyObject* defaults(PyObject* parent, const Step&) { return PyFunction_GET_DEFAUL
 PyObject* keyword_defaults(PyObject* parent, const Step&) { return PyFunction_GET_KW_DEFAULTS(parent); }
 PyObject* code(PyObject* parent, const Step&) { return PyFunction_GET_CODE(parent); }
 
+PyObject* function_globals(PyObject* parent, const Step&) { return PyFunction_GET_GLOBALS(parent); }
+
 PyObject* function_dict(PyObject* parent, const Step&) {
   return reinterpret_cast<PyFunctionObject*>(parent)->func_dict;
 }
@@ -165,6 +167,7 @@ constexpr KindRow kSteps[] = {
     {OriginKind::Defaults, defaults, is_function},
     {OriginKind::KwDefaults, keyword_defaults, is_function},
     {OriginKind::Code, code, is_function},
+    {OriginKind::FunctionGlobals, function_globals, is_function},
     {OriginKind::FunctionDict, function_dict, is_function},
     {OriginKind::MethodSelf, method_self, is_method},
     {OriginKind::MethodFunction, method_function, is_method},
@@ -212,8 +215,8 @@ std::string local_name(PyCodeObject* code, int index) {
 }
 
 bool is_indexed(OriginKind kind) {
-  return kind == OriginKind::Stack || kind == OriginKind::Caller || kind == OriginKind::ListItem || kind == OriginKind::TupleItem ||
-         kind == OriginKind::Closure;
+  return kind == OriginKind::Stack || kind == OriginKind::Caller || kind == OriginKind::ListItem ||
+         kind == OriginKind::TupleItem || kind == OriginKind::Closure;
 }
 
 // What stands in the brackets of a kind's text: a subscript as Python writes it, an attribute by its bare name.

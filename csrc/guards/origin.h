@@ -44,6 +44,7 @@ struct Roots {
   KIND(Defaults, "{}.__defaults__")                                                                   \
   KIND(KwDefaults, "{}.__kwdefaults__")                                                               \
   KIND(Code, "{}.__code__")                                                                           \
+  KIND(FunctionGlobals, "{}.__globals__")                                                             \
   KIND(FunctionDict, "{}.__dict__")                                                                   \
   KIND(MethodSelf, "{}.__self__")                                                                     \
   KIND(MethodFunction, "{}.__func__")                                                                 \

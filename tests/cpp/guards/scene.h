@@ -33,13 +33,15 @@ class Scene {
   // A borrowed object by name; null when it is deleted.
   PyObject* at(const std::string& name) const { return PyDict_GetItemString(names_.get(), name.c_str()); }
 
-  // The named objects are locals 0, 1, ... and the same are on the stack; globals are the scene's names.
+  // The named objects are locals 0, 1, ... and the same are on the stack and with callers; globals are the scene's
+  // names.
   Roots roots(const std::vector<std::string>& names) {
     slots_.clear();
     for (const std::string& name : names) slots_.push_back(name.empty() ? nullptr : at(name));
     Roots roots;
     roots.locals = slots_.data();
     roots.stack = slots_.data();
+    roots.callers = slots_.data();
     roots.globals = names_.get();
     roots.builtins = PyEval_GetBuiltins();
     roots.function = at("function");

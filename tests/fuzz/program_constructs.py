@@ -29,6 +29,29 @@ class Constructs:
     def pause(self, depth):
         self.say(depth, f"SEEN.append(len(str({self.fill(self.pick(PAUSES))})) * 0)")
 
+    def nested(self, depth):
+        """A function that pauses somewhere, called through others that go on behind it."""
+        name = self.name("f")
+        self.say(depth, f"def {name}(u, v=n):")
+        self.say(depth + 1, "nonlocal n")
+        self.say(depth + 1, f"w = u {self.pick(['* 2', '+ v', '- b'])}")
+        self.block(depth + 1, self.pick([0, 1]))
+        self.pause(depth + 1)
+        self.block(depth + 1, self.pick([0, 1]))
+        self.say(depth + 1, f"return w {self.pick(['* v', '+ u', '.cos()'])}")
+        for _ in range(self.pick([0, 1, 2])):
+            inner, name = name, self.name("f")
+            self.say(depth, f"def {name}(u, {self.pick(['k=n', '*more, k=1', 'k=2, **named'])}):")
+            self.say(depth + 1, "nonlocal n")
+            self.say(depth + 1, f"x = u {self.pick(['* 0.5', '+ k', ''])}")
+            self.say(depth + 1, f"y = {inner}({self.pick(['x', 'x, k', '*[x]', 'x, **dict(v=n)'])})")
+            self.say(
+                depth + 1, self.pick(["thing.count += k", "n = n + 1", "items.append(y)", "SEEN.append(k)", "pass"])
+            )
+            self.block(depth + 1, self.pick([0, 1]))
+            self.say(depth + 1, f"return y {self.pick(['+ x', '* (n % 3 + 1)', ''])}")
+        self.bind(depth, f"{name}({self.tensor()})")
+
     def kept_generator(self, depth):
         """One generator that is advanced here, and perhaps again later."""
         name = self.name("g")

@@ -153,7 +153,16 @@ class _Writer(Constructs):
         simple = ["compute", "compute", "view", "in_place", "number", "store", "store", "load", "row"]
         simple += ["pause", "comprehension", "comprehension"]
         compound = ["branch", "loop", "attempt", "context", "function", "generator", "data_branch"]
-        compound += ["kept_generator", "own_context", "carried", "local_class", "matching", "closure", "library"]
+        compound += [
+            "kept_generator",
+            "own_context",
+            "carried",
+            "local_class",
+            "matching",
+            "closure",
+            "library",
+            "nested",
+        ]
         kind = self.pick(simple + (compound if depth < 4 and self.left > 0 else []))
         getattr(self, kind)(depth)
 

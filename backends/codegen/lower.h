@@ -12,13 +12,19 @@
 
 namespace graphlift::codegen {
 
+// How mean and variance of a batch are made.
+enum class MomentPasses : uint8_t {
+  Two,            // the second one waits for the mean
+  One,            // sums of float32 in double
+  OneAboutFirst,  // sums in double of what is left behind the first element is taken away
+};
+
 struct LowerOptions {
   int8_t device_type = 0;        // calls on other devices stay torch's
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
   // Whether kernels may read at places from data, which somebody has to check (`check_op()` in fuse.h).
   bool gathers = false;
-  // Whether two sums in double are quicker than two passes over memory, of which the second one waits for a mean.
-  bool moments_at_once = false;
+  MomentPasses moments = MomentPasses::Two;
   // Calls that the backend takes itself (contractions), though there may be a row.
   std::function<bool(const ir::Node&)> keeps = {};
   // Chains of calls that the backend takes as one: only their last call has a value, and what they keep.

@@ -1,4 +1,7 @@
 // Owns: lowering of layer, group and batch norms and of their gradients.
+#include <algorithm>
+#include <cmath>
+
 #include "backends/codegen/lower_rule.h"
 #include "ops/layout.h"
 
@@ -111,15 +114,50 @@ struct Moments {
   Expr mean, variance;  // dims of statistics stay
 };
 
-// At once: both sums in double, in which squares of single numbers are exact.
-Moments moments(const Expr& x, const Flags& dims, const ir::Sym& elements, bool at_once) {
-  if (!at_once || x.type() != DType::float32) {
-    const Expr n = x.number(elements), mean = sum(x, dims) / n, off = x - mean;
-    return {mean, sum(off * off, dims) / n};
-  }
+// Mean and variance by two passes, the second one about the mean of the first.
+Moments in_turn(const Expr& x, const Flags& dims, const ir::Sym& elements) {
+  const Expr n = x.number(elements), mean = sum(x, dims) / n, off = x - mean;
+  return {mean, sum(off * off, dims) / n};
+}
+
+// A size that is no number is two or more where it is one of an input.
+bool is_some(const ir::Sym& size) {
+  if (size.is_constant()) return size.constant() > 0;
+  std::vector<ir::SymbolId> symbols;
+  size.collect(&symbols);
+  return symbols.size() == 1 && size.same(ir::Sym::symbol(symbols[0]));
+}
+
+// The first element of each channel in double; 0 where it is infinite or NaN, which is left to the sums.
+std::optional<Expr> first_of_channel(const Expr& x) {
+  if (memory_of(x.value())->kind != TensorNode::Kind::Buffer) return std::nullopt;
+  if (!std::all_of(x.sizes().begin(), x.sizes().end(), is_some)) return std::nullopt;
+  ir::Dims sizes(x.sizes().size(), 1);
+  sizes[1] = x.sizes()[1];
+  std::vector<ViewDim> dims(sizes.size());
+  dims[1].from = 1;
+  const Value view = x.graph()->view(x.value(), std::move(sizes), std::move(dims));
+  const Expr first = Expr(x.graph(), view).cast(DType::float64);
+  return select(apply(Prim::Abs, first) < INFINITY, first, first.number(0.0));
+}
+
+// Mean and variance by one pass, in double: squares of single numbers in float32 are exact. About the first element a
+// small variance beside a large mean loses nothing: that element's own distance from the mean is in the variance.
+std::optional<Moments> at_once(LowerCall& call, const Expr& x, const Flags& dims, const ir::Sym& elements) {
+  if (call.moments == MomentPasses::Two) return std::nullopt;
   const Expr wide = x.cast(DType::float64), n = wide.number(elements);
-  const Expr mean = sum(wide, dims) / n, squares = sum(wide * wide, dims) / n;
-  return {mean.cast(x.type()), apply(Prim::Max, squares - mean * mean, 0.0).cast(x.type())};
+  auto variance = [&](const Expr& squares, const Expr& mean) {
+    return apply(Prim::Max, squares - mean * mean, 0.0).cast(x.type());
+  };
+  if (call.moments == MomentPasses::One) {
+    if (x.type() != DType::float32) return std::nullopt;
+    const Expr mean = sum(wide, dims) / n, squares = sum(wide * wide, dims) / n;
+    return Moments{mean.cast(x.type()), variance(squares, mean)};
+  }
+  const auto first = first_of_channel(call.tensor(0));
+  if (!first) return std::nullopt;
+  const Expr off = wide - *first, mean = sum(off, dims) / n, squares = sum(off * off, dims) / n;
+  return Moments{(*first + mean).cast(x.type()), variance(squares, mean)};
 }
 
 struct Normalized {
@@ -144,7 +182,8 @@ std::optional<Normalized> normalized(LowerCall& call, double eps) {
   const Flags dims = all_but(x.rank(), 1);
   const ir::Sym elements = count(x, dims);
   if (elements.same(0) || elements.same(1)) return std::nullopt;
-  const auto [mean, variance] = moments(x, dims, elements, call.moments_at_once);
+  const auto made = at_once(call, x, dims, elements);
+  const auto [mean, variance] = made ? *made : in_turn(x, dims, elements);
   const Expr rstd = 1.0 / apply(Prim::Sqrt, variance + eps);
   return Normalized{scaled(call, x, mean, rstd), mean, variance, rstd, dims, elements};
 }

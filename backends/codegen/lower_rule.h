@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/codegen/tensor_graph.h"
+#include "backends/codegen/lower.h"
 #include "ir/graph.h"
 
 namespace graphlift::codegen {
@@ -58,8 +58,8 @@ struct LowerCall {
   const ir::Node& node;
   TensorGraph& graph;
   const std::function<Value(const ir::ValueRef&)>& read;
-  bool gathers = false;             // whether kernels may read at places from data
-  bool moments_at_once = false;     // see LowerOptions
+  bool gathers = false;  // whether kernels may read at places from data
+  MomentPasses moments = MomentPasses::Two;
   std::vector<Value> results = {};  // one per output of the node; null where nothing is
 
   bool none(size_t i) const { return node.args[i].is_none(); }

@@ -70,6 +70,7 @@ class Cpu final : public backend::Backend {
     codegen::FuseOptions options;
     options.lower.device_type = 0;
     options.lower.gathers = true;
+    options.lower.moments = codegen::MomentPasses::OneAboutFirst;
     options.lower.round_each_call = how.emulate_precision_casts;
     options.group.few_results = true;  // they are cut into pieces
     options.takes = can_take;

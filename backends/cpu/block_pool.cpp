@@ -2,13 +2,25 @@
 #include "backends/cpu/block_pool.h"
 
 #include <c10/core/impl/alloc_cpu.h>
+#include <sys/mman.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 
 namespace graphlift::cpu {
 namespace {
+
+// Of large blocks the system may make huge pages: fewer faults, and fewer entries of the processor's tables. Where
+// there is no memory, the error is torch's.
+void* fresh(size_t bytes) {
+  constexpr size_t kHugePage = size_t{1} << 21;
+  void* block = nullptr;
+  if (bytes < kHugePage || posix_memalign(&block, kHugePage, bytes) != 0) return c10::alloc_cpu(bytes);
+  madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // what is left behind the last one would be waste
+  return block;
+}
 
 class BlockPool final : public c10::Allocator {
  public:
@@ -24,7 +36,7 @@ class BlockPool final : public c10::Allocator {
         return in_use(block, size);
       }
     }
-    void* block = c10::alloc_cpu(bytes);
+    void* block = fresh(bytes);
     std::lock_guard lock(mutex_);
     return in_use(block, bytes);
   }

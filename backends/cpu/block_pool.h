@@ -7,7 +7,7 @@
 namespace graphlift::cpu {
 
 // Blocks below this come from torch's allocator, which keeps them itself.
-inline constexpr size_t kPooledBytes = size_t{1} << 20;
+inline constexpr size_t kPooledBytes = size_t{1} << 16;
 
 // For sizes of kPooledBytes and more; thread-safe; lives as long as the process.
 c10::Allocator* block_pool();

@@ -161,6 +161,26 @@ Reg Code::joined(const std::vector<Reg>& parts) {
   return level.front();
 }
 
+Reg Code::by_registers(const std::vector<Reg>& args, int native,
+                       const std::function<Reg(const std::vector<Reg>& args)>& call) {
+  const int lanes = args[0].lanes;
+  std::vector<Reg> parts;
+  for (int from = 0; from < lanes; from += native) {
+    std::vector<Reg> chunk;
+    for (const Reg& arg : args) chunk.push_back(lanes < native ? repeated(arg, native) : part(arg, from, native));
+    parts.push_back(call(chunk));
+  }
+  return lanes < native ? part(parts.front(), 0, lanes) : joined(parts);
+}
+
+Reg Code::repeated(const Reg& vector, int lanes) {
+  std::string order;
+  for (int i = 0; i < lanes; ++i) order += (i ? ", i32 " : "i32 ") + std::to_string(i % vector.lanes);
+  return define(vector.type, lanes,
+                "shufflevector " + type(vector) + " " + vector.text + ", " + type(vector) + " poison, <" +
+                    std::to_string(lanes) + " x i32> <" + order + ">");
+}
+
 Reg Code::lane_numbers(int lanes) {
   if (lanes == 1) return integer(0, DType::int64, 1);
   std::string text = "<";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ class Code {
   Reg splat(const Reg& scalar, int lanes);
   Reg part(const Reg& vector, int from, int lanes);
   Reg joined(const std::vector<Reg>& parts);
+  // `call` of vectors of `native` lanes, one after another; lanes that are too few are padded.
+  Reg by_registers(const std::vector<Reg>& args, int native,
+                   const std::function<Reg(const std::vector<Reg>& args)>& call);
   Reg lane_numbers(int lanes);  // i64 0, 1, 2, ...
 
   // Memory at `pointer` (text), of a storage dtype; 16-bit floats and bools are converted to what they are computed as.
@@ -77,6 +81,7 @@ class Code {
   Reg from_storage(const Reg& raw, ir::DType dtype);
   Reg to_storage(const Reg& value, ir::DType dtype);
   Reg elements(const std::string& base, ir::DType dtype, const Reg& offsets);  // pointers, whatever the type says
+  Reg repeated(const Reg& vector, int lanes);
   static ir::DType storage_type(ir::DType dtype);
   static Reg zero(ir::DType type, int lanes);
   std::string masked(const char* name, ir::DType type, int lanes, const char* pointers) const;

@@ -428,7 +428,7 @@ class KernelEmitter : NodeWriter {
       Reg x = value(reduce.args[0]);
       if (mask && !row_mask) x = code_.select(*mask, x, emit_identity(code_, reduce.reduce, reduce.type, x.lanes));
       const Reg sum = get_kept(accumulator, reduce.type, x.lanes);
-      set_kept(accumulator, emit_primitive(code_, codegen::combiner(reduce.reduce), {sum, x}, reduce.type));
+      set_kept(accumulator, emit_reduction_step(code_, reduce.reduce, sum, x));
     }
     std::vector<std::pair<const codegen::KernelStore*, Reg>> written;
     for (const auto& store : kernel_.stores) {

@@ -36,10 +36,33 @@ class Floats {
   int lanes_;
 };
 
+Reg scaled_avx512(Code& code, const Reg& y, const Reg& n) {
+  constexpr int kNative = 16;
+  const std::string function = "@llvm.x86.avx512.mask.scalef.ps.512", vector = Code::type(DType::float32, kNative);
+  code.declare("declare " + vector + " " + function + "(" + vector + ", " + vector + ", " + vector + ", i16, i32)");
+  return code.by_registers({y, n}, kNative, [&](const std::vector<Reg>& it) {
+    const std::string first = vector + " " + it[0].text;
+    return code.define(DType::float32, kNative,
+                       "call " + vector + " " + function + "(" + first + ", " + vector + " " + it[1].text + ", " +
+                           first + ", i16 -1, i32 4)");
+  });
+}
+
+// y * 2^n, rounded once: `n` as a float, and as an integer. Two factors reach the denormals.
+Reg scaled(Code& code, const Reg& y, const Reg& n, const Reg& whole) {
+  if (y.lanes > 1 && code.target().vector_bytes == 64) return scaled_avx512(code, y, n);
+  Floats f(code, y.lanes);
+  auto power = [&](const Reg& exponent) {
+    return f.as_float(code.binary("shl", code.binary("add", exponent, f.ints(127)), f.ints(23)));
+  };
+  const Reg half = code.binary("ashr", whole, f.ints(1));
+  return f.mul(f.mul(y, power(half)), power(code.binary("sub", whole, half)));
+}
+
 }  // namespace
 
 // x = n ln 2 + r. Adding and taking away 1.5 * 2^23 rounds to a whole number, which is also in the low bits; NaN goes
-// through the arithmetic. 2^n in two factors reaches the denormals.
+// through the arithmetic.
 Reg emit_exp(Code& code, const Reg& argument) {
   Floats f(code, argument.lanes);
   const Reg x = f.at_least(f.at_most(argument, 89), -104);
@@ -51,12 +74,7 @@ Reg emit_exp(Code& code, const Reg& argument) {
   const Reg p = f.polynomial(
       r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   const Reg y = f.add(f.fma(p, f.mul(r, r), r), f.c(1));
-  const Reg whole = code.binary("sub", f.as_int(shifted), f.ints(0x4b400000));
-  const Reg half = code.binary("ashr", whole, f.ints(1));
-  auto power = [&](const Reg& exponent) {
-    return f.as_float(code.binary("shl", code.binary("add", exponent, f.ints(127)), f.ints(23)));
-  };
-  return f.mul(f.mul(y, power(half)), power(code.binary("sub", whole, half)));
+  return scaled(code, y, n, code.binary("sub", f.as_int(shifted), f.ints(0x4b400000)));
 }
 
 Reg emit_log(Code& code, const Reg& x) {
@@ -111,7 +129,8 @@ Reg emit_erf(Code& code, const Reg& argument) {
                        -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
   const Reg q = f.polynomial(z, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
                                  -7.37332916720468e-03, -1.42647390514189e-02});
-  return f.div(f.mul(x, p), q);
+  const Reg small = code.compare("fcmp olt", code.intrinsic("fabs", {argument}), f.c(1e-4));
+  return code.select(small, f.mul(argument, f.c(1.1283791670955126)), f.div(f.mul(x, p), q));
 }
 
 }  // namespace graphlift::cpu

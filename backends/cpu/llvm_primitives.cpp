@@ -95,29 +95,6 @@ Reg emit_compare(Code& code, const CompareRow& row, const Reg& a, const Reg& b) 
   return code.compare(ir::is_floating(a.type) ? row.real : natural ? row.natural : row.whole, a, b);
 }
 
-// Native registers one after another; lanes that are too few are padded.
-Reg emit_vector_function(Code& code, const std::string& name, int native, const std::vector<Reg>& args) {
-  const int lanes = args[0].lanes;
-  if (lanes < native) {
-    std::vector<Reg> wide;
-    for (const Reg& arg : args) {
-      std::string order;
-      for (int i = 0; i < native; ++i) order += (i ? ", i32 " : "i32 ") + std::to_string(i % lanes);
-      wide.push_back(code.define(arg.type, native,
-                                 "shufflevector " + Code::type(arg) + " " + arg.text + ", " + Code::type(arg) +
-                                     " poison, <" + std::to_string(native) + " x i32> <" + order + ">"));
-    }
-    return code.part(code.call(name, wide), 0, lanes);
-  }
-  std::vector<Reg> parts;
-  for (int from = 0; from < lanes; from += native) {
-    std::vector<Reg> chunk;
-    for (const Reg& arg : args) chunk.push_back(code.part(arg, from, native));
-    parts.push_back(code.call(name, chunk));
-  }
-  return code.joined(parts);
-}
-
 Reg emit_by_lane(Code& code, const std::string& name, const std::vector<Reg>& args) {
   const int lanes = args[0].lanes;
   if (lanes == 1) return code.call(name, args);
@@ -140,7 +117,7 @@ Reg emit_function(Code& code, const FunctionRow& row, const std::vector<Reg>& ar
   const std::string vector =
       std::string("Sleef_") + row.name + (single ? "f" : "d") + std::to_string(native) + row.accuracy;
   if (args[0].lanes > 1 && code.target().functions.contains(vector))
-    return emit_vector_function(code, vector, native, args);
+    return code.by_registers(args, native, [&](const std::vector<Reg>& part) { return code.call(vector, part); });
   return emit_by_lane(code, std::string(row.name) + (single ? "f" : ""), args);
 }
 
@@ -242,13 +219,20 @@ Reg emit_identity(Code& code, ReduceKind kind, DType type, int lanes) {
   return code.integer(low ? -largest - 1 : largest, type, lanes);
 }
 
+// Extremes of floats wait for the step before: what keeps NaN without looking at the sign of a zero takes half as long.
+Reg emit_reduction_step(Code& code, ReduceKind kind, const Reg& so_far, const Reg& x) {
+  const bool extreme = kind == ReduceKind::Max || kind == ReduceKind::Min;
+  if (!extreme || !ir::is_floating(x.type)) return emit_primitive(code, codegen::combiner(kind), {so_far, x}, x.type);
+  const Reg more = code.compare(kind == ReduceKind::Max ? "fcmp ogt" : "fcmp olt", so_far, x);
+  return code.select(code.compare("fcmp uno", so_far, so_far), so_far, code.select(more, so_far, x));
+}
+
 // By halves, so that sums stay accurate and the order is the same for all targets of one width.
 Reg emit_horizontal(Code& code, ReduceKind kind, const Reg& vector) {
   Reg value = vector;
   while (value.lanes > 1) {
     const int half = value.lanes / 2;
-    value = emit_primitive(code, codegen::combiner(kind), {code.part(value, 0, half), code.part(value, half, half)},
-                           value.type);
+    value = emit_reduction_step(code, kind, code.part(value, 0, half), code.part(value, half, half));
   }
   return value;
 }

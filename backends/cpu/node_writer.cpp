@@ -66,6 +66,17 @@ bool NodeWriter::varies_by_lane(int node) const {
   return schedule_.vector_axis >= 0 && (axes_[static_cast<size_t>(node)] >> schedule_.vector_axis & 1);
 }
 
+void NodeWriter::ask_ahead(const std::string& pointer, const Affine& index, DType dtype, int lanes) {
+  if (schedule_.ahead < 0 || index.strides[static_cast<size_t>(schedule_.ahead)].same(0)) return;
+  constexpr int kLine = 64;
+  const Reg step = symbolic(index.strides[static_cast<size_t>(schedule_.ahead)]);
+  code_.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)");
+  for (int at = 0; at < lanes * ir::bytes(dtype); at += kLine) {
+    const std::string place = code_.element(pointer, dtype, add(step, whole(at / ir::bytes(dtype))));
+    code_.line("call void @llvm.prefetch.p0(ptr " + place + ", i32 0, i32 3, i32 1)");
+  }
+}
+
 Reg NodeWriter::read(const ScalarNode& node, const std::vector<Reg>& given, int lanes, const Reg* mask) {
   const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
   const ir::Sym stride = lane_stride(node.index);
@@ -82,7 +93,10 @@ Reg NodeWriter::read(const ScalarNode& node, const std::vector<Reg>& given, int 
   for (size_t i = 0; i < given.size(); ++i)
     first = add(first, times(code_.part(given[i], 0, 1), symbolic(node.steps[i])));
   const std::string pointer = code_.element(base(node.buffer), dtype, first);
-  if (lanes > 1 && stride.same(1)) return code_.load(pointer, dtype, lanes, mask);
+  if (lanes > 1 && stride.same(1)) {
+    ask_ahead(pointer, node.index, dtype, lanes);
+    return code_.load(pointer, dtype, lanes, mask);
+  }
   return code_.splat(code_.load(pointer, dtype, 1, nullptr), lanes);
 }
 

@@ -27,6 +27,7 @@ class NodeWriter : protected LoopWriter {
   Reg places(const codegen::Affine& index, int lanes);
   ir::Sym lane_stride(const codegen::Affine& index) const;
   bool varies_by_lane(int node) const;
+  void ask_ahead(const std::string& pointer, const codegen::Affine& index, ir::DType dtype, int lanes);
   // `given`: the values of the node's operands, places from data.
   Reg read(const codegen::ScalarNode& node, const std::vector<Reg>& given, int lanes, const Reg* mask);
 

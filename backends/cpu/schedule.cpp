@@ -139,6 +139,16 @@ int64_t choose_columns(const Kernel& kernel, const Schedule& schedule) {
   return columns;
 }
 
+// The processor's own look-ahead ends with a page. A piece of many pages is not worth asking for, and would leave the
+// cache before it is read.
+int choose_ahead(const Kernel& kernel, const Schedule& schedule) {
+  constexpr int64_t kShortest = 64, kLongest = 4096;
+  if (schedule.shape != Shape::Rows || schedule.inner.empty()) return -1;
+  const ir::Sym& piece = kernel.axes[static_cast<size_t>(schedule.vector_axis)].extent;
+  const bool fits = piece.is_constant() && piece.constant() >= kShortest && piece.constant() <= kLongest;
+  return fits ? schedule.inner.back() : -1;
+}
+
 }  // namespace
 
 bool Schedule::is_inner_axis(int axis) const {
@@ -172,6 +182,7 @@ Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
   if (schedule.shape == Shape::Elements) schedule.chunk = kElementChunk;
   find_levels(kernel, &schedule);
   if (schedule.shape == Shape::Columns) schedule.chunk = choose_columns(kernel, schedule);
+  schedule.ahead = choose_ahead(kernel, schedule);
   find_cuts(kernel, &schedule);
   find_spills(kernel, &schedule);
   return schedule;

@@ -24,6 +24,9 @@ struct Schedule {
   std::vector<bool> is_inner;
   std::vector<int> phase;
   int phases = 1;
+  // Rows in pieces that lie apart: the innermost loop over them asks for the next piece. -1: memory is read in its
+  // order.
+  int ahead = -1;
   // Few long rows or columns: each is reduced in `cuts` pieces of `cut_length` along a reduced axis, whose results are
   // joined in the order of the pieces. A phase is a stage then.
   int cut_axis = -1;

@@ -91,7 +91,7 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
-  options.lower.moments_at_once = true;
+  options.lower.moments = codegen::MomentPasses::One;
   take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
   codegen::FusedGraph made = codegen::fuse(graph, options);

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import graphlift
@@ -100,3 +101,49 @@ def test_batches_of_any_size_and_empty_ones():
         torch.testing.assert_close(compiled(x), twin(x))
     after = graphlift.counters()
     assert after["graphs"] - before["graphs"] <= 4 and after["externals"] == before["externals"]
+
+
+# Mean, deviation, what the mean is off when it is rounded, and the bound of the statistics.
+STEEP = {
+    torch.float32: (3e3, 1e-2, 2**-13, 1e-6),
+    torch.float64: (1e9, 1e-2, 2**-24, 1e-9),
+    torch.bfloat16: (300.0, 2.0, 2**-16, 1e-2),
+}
+
+
+@pytest.mark.parametrize("first", [None, -1.0, float("inf"), float("nan")], ids=str)
+@pytest.mark.parametrize("dtype", STEEP, ids=str)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("dynamic", [False, True], ids=["fixed", "dynamic"])
+def test_a_small_variance_beside_a_large_mean(dtype, layout, first, dynamic):
+    """Statistics in one pass, also where a channel begins with what is far from its mean, or no number."""
+    mean, deviation, rounding, bound = STEEP[dtype]
+
+    def step(x, running_mean, running_var):
+        return F.batch_norm(x, running_mean, running_var, training=True, momentum=1.0)
+
+    compiled = graphlift.compile(step, fullgraph=True, dynamic=dynamic)
+    for images, channels, size in ((4, 6, 9), (4, 6, 40), (3, 96, 9), (2, 3, 130)):
+        x = (torch.randn(images, channels, size, size, dtype=torch.float64) * deviation + mean).to(dtype)
+        if first is not None:
+            x[0, :2, 0, 0] = first
+        x = x.contiguous(memory_format=layout)
+        results = []
+        for run in (compiled, step):
+            inputs = x, torch.zeros(channels, dtype=dtype), torch.ones(channels, dtype=dtype)
+            before = graphlift.counters()
+            results.append((run(*inputs), *inputs[1:]))
+            after = graphlift.counters()
+            assert run is step or after["externals"] == before["externals"]
+        got, eager = results
+        for ours, theirs in zip(got, eager, strict=True):
+            assert torch.equal(ours.isnan(), theirs.isnan()) and torch.equal(ours.isinf(), theirs.isinf())
+        off = x.double() - mean  # exact
+        middle = off.mean((0, 2, 3), keepdim=True)
+        variance = off.var((0, 2, 3), keepdim=True, correction=0)
+        count = x.numel() / channels
+        exact = (middle + mean).flatten(), (variance * count / (count - 1)).flatten()
+        torch.testing.assert_close([it.double() for it in got[1:]], [*exact], rtol=bound, atol=0, equal_nan=True)
+        exact = (off - middle) * torch.rsqrt(variance + 1e-5)
+        allowed = (eager[0].double() - exact).nan_to_num(0).abs().max() + rounding / deviation
+        torch.testing.assert_close(got[0].double(), exact, rtol=2 * bound, atol=1.5 * allowed.item(), equal_nan=True)

@@ -168,8 +168,21 @@ Ref rule_mark_ends(Capture& c, const CallArgs& call) {
   return PyObject_SetAttrString(call.args[0], "record", Py_None) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
+// torch.utils.checkpoint's own function looks at the states of generators and runs the engine in its backward. Null
+// without an error: another function, or what the substitute does not take.
+Ref reentrant_checkpoint(Capture& c, const CallArgs& call) {
+  if (call.nargs < 3 || call.kwnames || describe(call.args[0]) != "torch.utils.checkpoint.CheckpointFunction")
+    return Ref();
+  const Ref substitute = cpython::imported("graphlift.substitutes", "checkpoint_with_reentrant");
+  Ref result =
+      substitute ? graphlift::capture::call(c, substitute.get(), call.args + 1, call.nargs - 1, nullptr) : Ref();
+  return result.get() == Py_NotImplemented ? Ref() : std::move(result);
+}
+
 // A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
+  Ref checkpointed = reentrant_checkpoint(c, call);
+  if (checkpointed || c.pending || PyErr_Occurred()) return checkpointed;
   if (hangs_module_hooks(call.args[0]) && hooks_act(c)) return break_for_hooks(c, call);
   if (c.tracer->calls()) c.tracer->calls()->refuse("an autograd.Function: " + describe(call.args[0]));
   for (const char* part : {"forward", "backward", "setup_context"}) {

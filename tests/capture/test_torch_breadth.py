@@ -242,7 +242,7 @@ PROGRAMS = {
     random_numbers: (plain, ONE),
     distributions: (differentiated, ONE),
     kinds_of_numbers: (plain, ONE),
-    reentrant_checkpoint: (differentiated, (2, 1)),
+    reentrant_checkpoint: (differentiated, ONE),
     checkpoints_in_sequence: (differentiated, ONE),
 }
 

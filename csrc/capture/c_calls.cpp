@@ -11,6 +11,7 @@
 #include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradient_hooks.h"
 #include "capture/items.h"
 #include "capture/set_order.h"
 #include "cpython/hook.h"
@@ -242,7 +243,9 @@ bool drops_items(Capture& capture, const CallArgs& call) {
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Prepared prepared;
   if (!prepare(capture, call, flags, &prepared)) return Ref();
-  if ((flags & kMutates) && call.nargs > 0 && !reads_alone(call)) note_mutation(capture, call.args[0]);
+  const bool changes = (flags & kMutates) && call.nargs > 0 && !reads_alone(call);
+  if (changes && !may_act(capture)) return Ref();
+  if (changes) note_mutation(capture, call.args[0]);
   if (flags & kMutates) capture.dropped |= drops_items(capture, call);
   Ref result = Ref::steal(
       PyObject_Vectorcall(call.callable, prepared.args.data(), static_cast<size_t>(call.nargs), call.kwnames));

@@ -8,6 +8,7 @@
 #include "capture/attributes.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradient_hooks.h"
 #include "capture/recipe_parts.h"
 #include "capture/root.h"
 
@@ -15,10 +16,10 @@ namespace graphlift::capture {
 
 namespace {
 
-enum class Role : uint8_t { Call, LookInto, HandOn };
+enum class Role : uint8_t { Call, Hook, LookInto, HandOn };
 
 struct Proxy {
-  PyObject_HEAD PyObject* callable;  // null unless the role is Call
+  PyObject_HEAD PyObject* callable;  // null unless the role is Call or Hook
   Role role;
   Look look;  // at what is handed on: an element, or what the callable returned
 };
@@ -35,6 +36,7 @@ Ref look_into(Capture& capture, PyObject* element, bool moves, Look look) {
 
 Ref proxied(Capture& capture, const Proxy& proxy, PyObject* args, PyObject* kwargs) {
   if (capture.pending) return Ref();
+  if (proxy.role == Role::Hook) return call_hook(capture, proxy.callable, args, kwargs);
   if (proxy.role != Role::Call)
     return look_into(capture, PyTuple_GET_ITEM(args, 0), proxy.role == Role::HandOn, proxy.look);
   Ref result = call_ex(capture, proxy.callable, args, kwargs);
@@ -104,6 +106,8 @@ Ref call_proxy(Capture& capture, PyObject* callable, Look look) {
   if (!PyCallable_Check(callable) || entered) return Ref::borrow(callable);
   return make_proxy(callable, Role::Call, look);
 }
+
+Ref hook_proxy(PyObject* hook) { return make_proxy(hook, Role::Hook, Look::Nothing); }
 
 Ref element_proxy(Capture& capture, PyObject* iterable, bool moves, Look look) {
   (void)capture;

@@ -11,6 +11,10 @@ namespace graphlift::capture {
 // to the hook, unless C code looks at what they return.
 Ref call_proxy(Capture& capture, PyObject* callable, Look look = Look::Nothing);
 
+// Called by the autograd engine: what it does besides its result is a break where a backward behind the region would do
+// it again.
+Ref hook_proxy(PyObject* hook);
+
 // An iterator over the same elements, each as C code may look into it. `moves`: the elements are handed on as well, so
 // that containers from outside must stay themselves: they break. `look`: what C code finds out of each. Null: error or
 // break.

@@ -4,8 +4,10 @@
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/callables.h"
+#include "capture/callables_parameters.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradient_hooks.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
 #include "cpython/imported.h"
@@ -257,6 +259,7 @@ Ref rule_reduce_ex(Capture& c, const CallArgs& call) {
 
 Ref rule_list_append(Capture& c, const CallArgs& call) {
   if (!arity(call, 2, 2) || !PyList_Check(call.args[0])) return wrong_call(call);
+  if (!may_act(c)) return Ref();
   return list_append(c, call.args[0], call.args[1]) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
@@ -393,7 +396,7 @@ namespace {
 // Without a callback. Of a tensor only the stand-in is here.
 Ref rule_weakref(Capture& c, const CallArgs& call) {
   const bool plain = (call.nargs == 1 || (call.nargs == 2 && call.args[1] == Py_None)) && !call.kwnames;
-  if (!plain || torch_layer::is_stand_in(call.args[0]) || torch_layer::is_sym_scalar(call.args[0]))
+  if (!plain || c.tensor_of_stand_in.count(call.args[0]) || torch_layer::is_sym_scalar(call.args[0]))
     return break_here(c, "unknown_callable", describe(call.callable));
   return Ref::steal(PyWeakref_NewRef(call.args[0], nullptr));
 }
@@ -464,6 +467,8 @@ const Family& constructor_rows() {
       {"types.SimpleNamespace", kShallow, nullptr},
       {"types.MethodType", kShallow, nullptr},
       {"torch._C.DisableTorchFunctionSubclass", 0, nullptr},
+      {"torch.nn.parameter.Parameter", 0, parameter_call},
+      {"torch.nn.parameter.Buffer", 0, buffer_call},
   };
   return rows;
 }

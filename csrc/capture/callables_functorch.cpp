@@ -1,7 +1,9 @@
 // Owns: rows and rules for the C functions of functorch and of forward-mode gradients: levels are opened and closed on
 // stand-ins, so that torch's own transforms reach the recorder. Must not: let a level outlive its region.
+#include "capture/c_proxies.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/gradient_hooks.h"
 #include "cpython/hook.h"
 
 namespace graphlift::capture {
@@ -22,6 +24,15 @@ Ref rule_close(Capture& c, const CallArgs& call) {
   Ref level = run_prepared(c, call, kPure);
   if (level) c.open_levels.pop_back();
   return level;
+}
+
+// What autograd saves from now on goes through them.
+Ref rule_push_saved_hooks(Capture& c, const CallArgs& call) {
+  if (call.nargs != 2 || call.kwnames || hooks_act(c)) return break_for_hooks(c, call);
+  const Ref pack = hook_proxy(call.args[0]), unpack = hook_proxy(call.args[1]);
+  if (!pack || !unpack) return Ref();
+  PyObject* args[] = {pack.get(), unpack.get()};
+  return rule_open(c, {call.callable, args, 2, nullptr});
 }
 
 // Registers decompositions with torch, once in the process: no part of the program.
@@ -81,6 +92,8 @@ const Family& functorch_callables() {
       {"torch._C._autograd._saved_tensors_hooks_disable", kAmbient, ambient_call},
       {"torch._C._autograd._saved_tensors_hooks_enable", kAmbient, ambient_call},
       {"torch._C._autograd._saved_tensors_hooks_is_enabled", 0, nullptr},
+      {"torch._C._autograd._push_saved_tensors_default_hooks", 0, rule_push_saved_hooks},
+      {"torch._C._autograd._pop_saved_tensors_default_hooks", 0, rule_close},
       {"torch._C._dynamo.autograd_compiler.set_autograd_compiler", 0, rule_compiled_engine},
       {"torch._C._is_fwd_grad_enabled", 0, nullptr},
       {"torch._C._set_fwd_grad_enabled", kAmbient, ambient_call},

@@ -5,6 +5,7 @@
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/dynamo_calls.h"
+#include "capture/gradient_hooks.h"
 #include "capture/gradients.h"
 #include "cpython/hook.h"
 #include "cpython/imported.h"
@@ -144,11 +145,6 @@ Ref rule_as_tensor(Capture& c, const CallArgs& call) {
 
 Ref rule_none(Capture&, const CallArgs&) { return Ref::borrow(Py_None); }
 
-// torch.nn.Parameter(data, requires_grad): the data's stand-in, detached, as a Parameter.
-Ref rule_parameter(Capture& c, const CallArgs& call) {
-  return break_here(c, "unknown_callable", describe(call.callable));
-}
-
 // The recorder's own mode is on torch's stack meanwhile; the others are counted by the check of ambient state.
 Ref rule_count_modes(Capture&, const CallArgs&) {
   return Ref::steal(PyLong_FromLongLong(torch_layer::foreign_modes()));
@@ -172,14 +168,22 @@ Ref rule_mark_ends(Capture& c, const CallArgs& call) {
   return PyObject_SetAttrString(call.args[0], "record", Py_None) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
-// A module's hooks on its backward look for their own node in the graph and hang themselves into it.
-bool hangs_hooks(PyObject* function) {
-  return describe(function) == "torch.nn.modules._functions.BackwardHookFunction";
+// torch.utils.checkpoint's own function looks at the states of generators and runs the engine in its backward. Null
+// without an error: another function, or what the substitute does not take.
+Ref reentrant_checkpoint(Capture& c, const CallArgs& call) {
+  if (call.nargs < 3 || call.kwnames || describe(call.args[0]) != "torch.utils.checkpoint.CheckpointFunction")
+    return Ref();
+  const Ref substitute = cpython::imported("graphlift.substitutes", "checkpoint_with_reentrant");
+  Ref result =
+      substitute ? graphlift::capture::call(c, substitute.get(), call.args + 1, call.nargs - 1, nullptr) : Ref();
+  return result.get() == Py_NotImplemented ? Ref() : std::move(result);
 }
 
 // A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
-  if (hangs_hooks(call.args[0])) return break_here(c, "unknown_callable", "hooks on the backward of a module");
+  Ref checkpointed = reentrant_checkpoint(c, call);
+  if (checkpointed || c.pending || PyErr_Occurred()) return checkpointed;
+  if (hangs_module_hooks(call.args[0]) && hooks_act(c)) return break_for_hooks(c, call);
   if (c.tracer->calls()) c.tracer->calls()->refuse("an autograd.Function: " + describe(call.args[0]));
   for (const char* part : {"forward", "backward", "setup_context"}) {
     Ref name = Ref::steal(PyUnicode_InternFromString(part));
@@ -304,8 +308,12 @@ const Family& torch_callables() {
       {"torch._tensor.Tensor.__reduce_ex__", 0, rule_break},
       {"torch._tensor.Tensor.__repr__", 0, rule_break},
       {"torch.autograd.graph._engine_run_backward", 0, run_engine},
-      {"torch.nn.parameter.Parameter.__new__", 0, rule_parameter},
+      {"torch.nn.parameter.Parameter.__new__", 0, rule_break},
       {"torch._C._FunctionBase.apply", 0, rule_function_apply},
+      {"torch._C._FunctionBase.name", 0, nullptr},
+      {"torch._C._FunctionBase.register_hook", 0, rule_hook},
+      {"torch._tensor.Tensor.register_hook", 0, rule_tensor_hook},
+      {"torch._tensor.Tensor.register_post_accumulate_grad_hook", 0, rule_tensor_hook},
       {"torch.from_numpy", 0, rule_from_numpy},
       {"torch.as_tensor", 0, rule_as_tensor},
       {"torch.tensor", 0, rule_tensor},

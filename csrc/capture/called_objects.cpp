@@ -67,9 +67,10 @@ bool says_once(PyObject* function) {
 bool may_have_died(Capture& capture, PyObject* reference, PyObject* target) {
   const Outside* known = capture.objects.find(target);
   if (!known && capture.is_outside(reference)) return capture.dropped;
+  const Py_ssize_t of_torch = torch_layer::is_stand_in(target);  // a tensor that only the recording has
   if (!known)
-    return Py_REFCNT(target) <= std::count_if(capture.keep_alive.begin(), capture.keep_alive.end(),
-                                              [&](const Ref& kept) { return kept.get() == target; });
+    return Py_REFCNT(target) - of_torch <= std::count_if(capture.keep_alive.begin(), capture.keep_alive.end(),
+                                                         [&](const Ref& kept) { return kept.get() == target; });
   if (known->origin == guards::kNoOrigin) return false;
   const guards::Origin& origin = capture.origins().at(known->origin);
   const cpython::Frame& root = capture.frames.front();

@@ -31,6 +31,7 @@ struct Seen {
   std::unordered_map<std::string, std::vector<double>> floats;               // likewise
   std::unordered_map<std::string, std::vector<std::vector<int64_t>>> sizes;  // tensor sizes
   std::unordered_map<std::string, PyObject*> generators;                     // the first one; its address alone
+  bool hooks_act = false;  // a hook that a backward behind the region would call again acts
 };
 
 enum class Dynamic : uint8_t { Automatic, Always, Never };
@@ -113,7 +114,8 @@ class Capture {
   std::unordered_set<PyObject*> fresh_types;                    // made by class statements while capturing
   std::unordered_set<PyObject*> known_functions;                // entered through a guarded path
   std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;  // setters of ambient state, in program order
-  // Levels of functorch and of forward-mode gradients that are open, by the root's instruction that opened them.
+  // Levels of functorch and of forward-mode gradients and hooks on what autograd saves that are open, by the root's
+  // instruction that opened them.
   std::vector<size_t> open_levels;
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
   std::vector<size_t> checkpoints;                               // open ones: what was done in front of each
@@ -125,9 +127,11 @@ class Capture {
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
   // or break.
   std::function<bool(int slot)> admit_root_local;
-  int hash_reads = 0;                         // calls for a hash, as a number, that are being evaluated
-  bool address_hashed = false;                // a __hash__ in Python read an address, for C code to tell keys apart
-  PyObject* handled_before = Py_None;         // what sys.exc_info() told of when the attempt began
+  bool deriving = false;               // the snapshot is taken, and the backward of what the region returns is derived
+  int hooks_running = 0;               // calls of hooks on gradients, while deriving
+  int hash_reads = 0;                  // calls for a hash, as a number, that are being evaluated
+  bool address_hashed = false;         // a __hash__ in Python read an address, for C code to tell keys apart
+  PyObject* handled_before = Py_None;  // what sys.exc_info() told of when the attempt began
   std::function<size_t()> root_instructions;  // that were begun so far
   size_t instructions = 0;
   std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off

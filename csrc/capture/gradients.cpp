@@ -5,6 +5,7 @@
 
 #include "base/once.h"
 #include "capture/calls.h"
+#include "capture/gradient_hooks.h"
 #include "cpython/imported.h"
 
 namespace graphlift::capture {
@@ -52,14 +53,11 @@ bool load(Capture& capture, PyObject* stand_in) {
   return true;
 }
 
-bool load_leaves(Capture& capture, const std::vector<PyObject*>& leaves) {
+bool load_leaves(Capture& capture, const std::vector<PyObject*>& leaves, HooksOfLeaves* hooks) {
   for (PyObject* leaf : leaves) {
-    PyObject* real = real_of(capture, leaf);
-    if (torch_layer::has_gradient_hooks(real)) {
-      break_here(capture, "backward_call", "a parameter has a hook on its gradient");
-      return false;
-    }
-    capture.guards.add_check(origin_of(capture, leaf), torch_layer::no_gradient_hooks_check());
+    torch_layer::GradientHooks found = torch_layer::gradient_hooks(real_of(capture, leaf));
+    if (found.any() && !hooks->add(leaf, found)) return false;
+    capture.guards.add_check(origin_of(capture, leaf), torch_layer::gradient_hooks_check(std::move(found)));
     if (!load(capture, leaf)) return false;
   }
   return true;
@@ -103,6 +101,7 @@ int set_gradient(Capture& capture, PyObject* tensor, PyObject* value) {
 Ref run_engine(Capture& capture, const CallArgs& call) {
   if (call.nargs < 1 || !PyTuple_Check(call.args[0]) || !engine_method())
     return break_here(capture, "backward_call", "in a way that is not known");
+  HooksOfLeaves hooks(capture);
   if (!capture.tracer->in_backward()) {
     std::vector<PyObject*> roots;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(call.args[0]); ++i) {
@@ -112,7 +111,7 @@ Ref run_engine(Capture& capture, const CallArgs& call) {
     }
     const torch_layer::Tracer::Reached reached = capture.tracer->reached(roots);
     if (!reached.refuse.empty()) return break_here(capture, "backward_call", reached.refuse);
-    if (accumulates(call) && !load_leaves(capture, reached.leaves)) return Ref();
+    if (accumulates(call) && !load_leaves(capture, reached.leaves, &hooks)) return Ref();
   }
   Ref result =
       Ref::steal(PyObject_Vectorcall(engine_method(), call.args, static_cast<size_t>(call.nargs), call.kwnames));

@@ -4,6 +4,7 @@
 #include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradient_hooks.h"
 #include "capture/items.h"
 #include "capture/set_order.h"
 #include "cpython/imported.h"
@@ -119,6 +120,7 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
     if (!order_goes_on(capture, side) ||
         (container_kind(side) == Kind::DictView && !look_at(capture, side, Look::Compares)))
       return Ref();
+  if (is_inplace(op) && container_kind(left) != Kind::None && !may_act(capture)) return Ref();
   if (is_inplace(op) && a.get() != left) note_mutation(capture, left);
   Ref result =
       as_call(capture, kBinaryNames[op], {a.get(), b.get()}, [&] { return plain().binary(op, a.get(), b.get()); });

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "capture/attributes.h"
 #include "capture/calls.h"
+#include "capture/deferred.h"
 #include "capture/handled.h"
 #include "capture/inlining.h"
 #include "capture/semantics.h"
@@ -297,7 +298,11 @@ void Attempt::tell_memories_apart(const std::vector<torch_layer::InputPlan>& inp
 bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>* reason) {
   out->graph_calls = capture_.tracer->call_count();
   finished_ = true;
+  const size_t acts = acts_so_far(capture_);
+  capture_.deriving = true;
   std::unique_ptr<torch_layer::Traced> traced = capture_.tracer->finish(result.tensor_outputs);
+  // What was done since is in no recipe.
+  if (traced && acts_so_far(capture_) != acts) traced->refuse = "deriving its backward shows or changes something";
   if (!traced || capture_.pending || !traced->refuse.empty()) {
     std::string words = traced ? traced->refuse : "deriving the backward graph failed";
     if (capture_.pending) words = capture_.pending->sentence();

@@ -8,6 +8,7 @@
 #include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradient_hooks.h"
 #include "capture/imports.h"
 #include "capture/items.h"
 #include "capture/set_order.h"
@@ -166,11 +167,11 @@ Ref CaptureSemantics::get_super_attr(PyObject*, PyObject* type, PyObject* self, 
   return capture::get_super_attr(capture_, start, of, self, name);
 }
 int CaptureSemantics::set_attr(PyObject* o, PyObject* name, PyObject* v) {
-  return capture::set_attr(capture_, o, name, v);
+  return may_act(capture_) ? capture::set_attr(capture_, o, name, v) : -1;
 }
 Ref CaptureSemantics::get_item(PyObject* o, PyObject* key) { return capture::get_item(capture_, o, key); }
 int CaptureSemantics::set_item(PyObject* o, PyObject* key, PyObject* v) {
-  return capture::set_item(capture_, o, key, v);
+  return torch_layer::is_stand_in(o) || may_act(capture_) ? capture::set_item(capture_, o, key, v) : -1;
 }
 Ref CaptureSemantics::length(PyObject* o) { return capture::length(capture_, o); }
 
@@ -196,6 +197,7 @@ Ref CaptureSemantics::load_global(cpython::Frame& frame, PyObject* name) {
 }
 
 int CaptureSemantics::store_global(cpython::Frame& frame, PyObject* name, PyObject* value) {
+  if (!may_act(capture_)) return -1;
   const int status = dict_set(capture_, outside_dict(capture_, frame.globals()), name, value);
   if (status < 0 && !value && !capture_.pending && PyErr_ExceptionMatches(PyExc_KeyError))
     PyErr_Format(PyExc_NameError, "name '%U' is not defined", name);
@@ -225,6 +227,7 @@ Ref CaptureSemantics::load_cell(cpython::Frame& frame, PyObject* cell) {
 }
 
 int CaptureSemantics::store_cell(cpython::Frame& frame, PyObject* cell, PyObject* value) {
+  if (!may_act(capture_)) return -1;
   Outside* outside = capture_.objects.find(cell);
   if (!outside) return Semantics::store_cell(frame, cell, value);
   field_set(capture_, outside, nullptr, value);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "capture/c_proxies.h"
 #include "capture/recipe_parts.h"
+#include "torch/gradient_hooks.h"
 
 namespace graphlift::capture {
 namespace {
@@ -71,8 +72,17 @@ int SnapshotBuilder::fail(PyObject* culprit) {
 
 PyObject* SnapshotBuilder::keep(Ref object) { return result.keep.emplace_back(std::move(object)).get(); }
 
+int SnapshotBuilder::weak_node_of(PyObject* object, PyObject* reference) {
+  const bool kept = kept_.contains(object);
+  const int node = node_of(object);
+  if (!kept) kept_.erase(object);
+  weak_.emplace(object, reference);
+  return node;
+}
+
 int SnapshotBuilder::node_of(PyObject* object) {
   if (failed()) return -1;
+  kept_.insert(object);
   if (is_proxy(object)) return fail(object);
   auto found = nodes_.find(object);
   if (found != nodes_.end()) return found->second == kBeingMade ? fail(object) : found->second;
@@ -120,7 +130,7 @@ int SnapshotBuilder::make_tensor(PyObject* tensor) {
   if (known != capture.stand_ins.end()) stand_in = known->second.get();
   if (std::optional<int> primal = capture.tracer->primal_of(stand_in))
     return fetched(capture.primal_origins[static_cast<size_t>(*primal)]);
-  if (!torch_layer::can_be_output(tensor)) return fail(tensor);
+  if (!torch_layer::can_be_output(tensor) || torch_layer::gradient_hooks(tensor).any()) return fail(tensor);
   const int node = add({NodeKind::Tensor, Ref(), static_cast<int>(result.tensor_outputs.size())});
   result.tensor_outputs.push_back(tensor);
   static constexpr FreshRule attributes{"tensor", nullptr, nullptr, late_tensor};
@@ -164,6 +174,10 @@ bool SnapshotBuilder::finish() {
     const Late next = late_.front();
     late_.pop_front();
     if (!next.rule->late(*this, next.object, next.node)) fail(next.object);
+  }
+  for (const auto& [object, reference] : weak_) {
+    const RecipeNode& made = at(nodes_.at(object));
+    if (!kept_.contains(object) && made.kind != NodeKind::Fetched && made.kind != NodeKind::Constant) fail(reference);
   }
   return !failed();
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "capture/snapshot.h"
@@ -33,6 +34,8 @@ class SnapshotBuilder {
 
   // The node of an object; equal objects by identity have one node. -1: it can't be rebuilt.
   int node_of(PyObject* object);
+  // The same for what a weak reference refers to: something else has to keep it.
+  int weak_node_of(PyObject* object, PyObject* reference);
   bool nodes_of(std::span<PyObject* const> objects, std::vector<int>* out);
   int constant(PyObject* object);
   int fetched(guards::OriginId origin);
@@ -62,6 +65,8 @@ class SnapshotBuilder {
   int make_fresh(PyObject* object);
 
   std::unordered_map<PyObject*, int> nodes_;
+  std::unordered_set<PyObject*> kept_;             // objects that something else than a weak reference refers to
+  std::unordered_map<PyObject*, PyObject*> weak_;  // what weak references refer to, and one of those
   std::unordered_map<guards::OriginId, int> fetch_index_;
   std::deque<Late> late_;
   int depth_ = 0;

@@ -151,7 +151,10 @@ bool matches_weakref(PyObject* object, PyTypeObject*) { return PyWeakref_CheckRe
 int early_weakref(Builder& builder, PyObject* object) {
   PyObject* target = cpython::weakref_target(object);
   if (!target || reinterpret_cast<PyWeakReference*>(object)->wr_callback) return -1;
-  return add_call(builder, reinterpret_cast<PyObject*>(Py_TYPE(object)), {&target, 1});
+  RecipeNode node{NodeKind::Call};
+  node.children = {builder.constant(reinterpret_cast<PyObject*>(Py_TYPE(object))),
+                   builder.weak_node_of(target, object)};
+  return node.children[1] < 0 ? -1 : builder.add(std::move(node));
 }
 
 // What a view or proxy looks at: the one object that it holds.

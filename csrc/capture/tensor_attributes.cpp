@@ -3,6 +3,7 @@
 
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/gradient_hooks.h"
 #include "capture/gradients.h"
 #include "cpython/instance.h"
 
@@ -24,8 +25,8 @@ bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithAS
 // A stand-in without a history answers as the tensor behind it: that it has none is guarded.
 Ref history(Capture& capture, PyObject* tensor) {
   Ref value = Ref::steal(PyObject_GetAttrString(tensor, "grad_fn"));
-  return value && value.get() != Py_None ? break_here(capture, "unsupported_attribute", "torch.Tensor.grad_fn")
-                                         : std::move(value);
+  const bool known = value && (value.get() == Py_None || is_module_hook_node(capture, value.get()));
+  return value && !known ? break_here(capture, "unsupported_attribute", "torch.Tensor.grad_fn") : std::move(value);
 }
 
 std::optional<OriginId> origin_of_stand_in(Capture& capture, PyObject* stand_in) {

@@ -244,11 +244,23 @@ ir::ValueRef Recorder::fit(const ir::TensorType& target, ir::ValueRef old, ir::V
   return add_simple("aten::copy.default", {old, value, false}, std::move(result));
 }
 
+namespace {
+
+// A tangent is the backward's own.
+bool is_of_forward(const FakeStorage& storage) {
+  const ir::Node& maker = *storage.base->value.node;
+  return storage.primal >= 0 || (maker.kind != ir::NodeKind::Input && !maker.backward);
+}
+
+}  // namespace
+
 void Recorder::write(const at::Tensor& tensor, ir::ValueRef value) {
   auto slot = slot_of(tensor);
   FakeStorage& storage = *fake_storage(tensor);
   if (!checkpoints_.empty() && !backward_ && storage.primal >= 0 && at::GradMode::is_enabled())
     break_now("unsupported_tensor", "one from outside that a checkpoint's function writes to: backward does it again");
+  if (backward_ && is_of_forward(storage))
+    break_now("unsupported_tensor", "one from before the backward, which the backward writes to");
   Slot* at = slot.get();
   while (at->parent) {
     refresh(*at->parent, storage);
@@ -296,16 +308,31 @@ void Recorder::view(const c10::OperatorHandle& handle, const OpInfo& info, torch
 
 namespace {
 
+void add_tensors(const IValue& argument, std::vector<at::Tensor>* result) {
+  if (argument.isTensorList()) {
+    for (at::Tensor item : argument.toTensorList()) result->push_back(item);
+  } else if (argument.isTensor() && argument.toTensor().defined()) {
+    result->push_back(argument.toTensor());
+  }
+}
+
 std::vector<at::Tensor> written_tensors(const OpInfo& info, c10::ArrayRef<IValue> arguments) {
   std::vector<at::Tensor> result;
-  for (size_t i : info.written) {
-    if (arguments[i].isTensorList()) {
-      for (at::Tensor item : arguments[i].toTensorList()) result.push_back(item);
-    } else if (arguments[i].isTensor() && arguments[i].toTensor().defined()) {
-      result.push_back(arguments[i].toTensor());
-    }
-  }
+  for (size_t i : info.written) add_tensors(arguments[i], &result);
   return result;
+}
+
+// What a library's kernel reads of the memory that it writes depends on the order in which it does so.
+bool shares_memory(const std::vector<at::Tensor>& targets, c10::ArrayRef<IValue> arguments) {
+  std::vector<at::Tensor> tensors;
+  for (const IValue& value : arguments) {
+    if (value.isOptionalTensorList()) return true;  // not taken apart here
+    add_tensors(value, &tensors);
+  }
+  return std::any_of(targets.begin(), targets.end(), [&](const at::Tensor& target) {
+    const auto same = [&](const at::Tensor& other) { return fake_storage(other) == fake_storage(target); };
+    return std::count_if(tensors.begin(), tensors.end(), same) > 1;
+  });
 }
 
 // Results of the operator that are the written arguments themselves, and stand-ins for the others.
@@ -398,6 +425,8 @@ void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, tor
         break_now("unsupported_tensor", "one that shares a part of the memory that " + schema.name() + " writes to");
     }
   }
+  if (!info.of_torch && shares_memory(targets, arguments))
+    break_now("unsupported_tensor", "one that shares the memory that " + schema.name() + " writes to");
   torch::jit::Stack pure_arguments;
   for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);
   const std::vector<int64_t> order =

@@ -55,6 +55,7 @@ struct AmbientState::Saved {
   bool forward_grad = c10::AutogradState::get_tls_state().get_fw_grad_mode();
   bool inplace_requires_grad = at::functorch::getInplaceRequiresGradAllowed();
   bool single_level = at::functorch::getSingleLevelAutogradFunctionAllowed();
+  size_t saved_hooks = at::SavedTensorDefaultHooks::get_tls_state().stack.size();
   std::optional<std::string> no_saved_hooks = at::SavedTensorDefaultHooks::get_disabled_error_message();
   size_t transforms = functorch_levels();
   bool dual_level = in_dual_level();
@@ -86,6 +87,8 @@ AmbientState::~AmbientState() {
   close_functorch_levels(saved_->transforms);
   at::functorch::setInplaceRequiresGradAllowed(saved_->inplace_requires_grad);
   at::functorch::setSingleLevelAutogradFunctionAllowed(saved_->single_level);
+  while (at::SavedTensorDefaultHooks::get_tls_state().stack.size() > saved_->saved_hooks)
+    at::SavedTensorDefaultHooks::pop_hooks();
   if (saved_->no_saved_hooks)
     at::SavedTensorDefaultHooks::disable(*saved_->no_saved_hooks, false);
   else

@@ -1,4 +1,4 @@
-// Owns: what a run of the autograd engine that the program asks for would reach, and hooks that would see it.
+// Owns: what a run of the autograd engine that the program asks for would reach.
 // Must not: run the engine.
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -25,30 +25,12 @@ bool has_node_hooks(Node& node) {
          !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks();
 }
 
-bool has_hooks(const at::Tensor& tensor) {
-  if (!torch::autograd::impl::get_autograd_meta(tensor)) return false;
-  if (!torch::autograd::impl::hooks(tensor).empty() || torch::autograd::impl::post_acc_grad_hooks(tensor)) return true;
-  const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(tensor);
-  return accumulator && has_node_hooks(*accumulator);
-}
-
-class NoGradientHooks final : public guards::LeafCheck {
- public:
-  bool check(PyObject* object, int64_t*) const override { return is_tensor(object) && !has_gradient_hooks(object); }
-  std::string text(const std::string& origin) const override { return "no hook sees the gradient of " + origin; }
-  std::string explain(PyObject*) const override { return "has a hook on its gradient"; }
-};
-
 }  // namespace
 
 Ref gradient_of(PyObject* tensor) {
   const at::Tensor& grad = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->grad();
   return grad.defined() ? Ref::steal(THPVariable_Wrap(grad)) : Ref::borrow(Py_None);
 }
-
-bool has_gradient_hooks(PyObject* tensor) { return has_hooks(THPVariable_Unpack(tensor)); }
-
-std::unique_ptr<guards::LeafCheck> no_gradient_hooks_check() { return std::make_unique<NoGradientHooks>(); }
 
 Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {
   recorder_.note_engine();

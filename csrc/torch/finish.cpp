@@ -231,13 +231,20 @@ class Finish {
     return accumulate(from, tangents);
   }
 
-  // Without edges gradients are accumulated into leaves.
+  // Without edges gradients are accumulated into leaves. Everything runs on this thread, whatever the device: hooks are
+  // Python code that has to be watched.
   variable_list run_engine(const edge_list& from, const variable_list& tangents, const edge_list& edges) {
     struct Scope {
       Recorder& recorder;
+      c10::AutogradState& state = c10::AutogradState::get_tls_state();
+      const bool threads = state.get_multithreading_enabled();
       PyThreadState* released = PyEval_SaveThread();
-      explicit Scope(Recorder& r) : recorder(r) { recorder.set_backward(true); }
+      explicit Scope(Recorder& r) : recorder(r) {
+        recorder.set_backward(true);
+        state.set_multithreading_enabled(false);
+      }
       ~Scope() {
+        state.set_multithreading_enabled(threads);
         recorder.set_backward(false);
         PyEval_RestoreThread(released);
       }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "ops/shape_arg.h"
 #include "torch/convert.h"
+#include "torch/library_writes.h"
 #include "torch/recorder.h"
 #include "torch/sym_node.h"
 
@@ -214,8 +215,30 @@ void Recorder::break_for_fake(const std::string& op, const std::string& words) {
   break_now("fake_failed", op + " fails: " + words.substr(0, words.find('\n')));
 }
 
+namespace {
+
+// New values of arguments lie as the arguments do.
+Types types_of(Recorder& recorder, const std::vector<size_t>& written, c10::ArrayRef<IValue> stack) {
+  Types types;
+  auto add = [&](const at::Tensor& tensor) {
+    ir::TensorType type = recorder.slot_of(tensor)->type;
+    type.offset = 0;
+    type.requires_grad = false;
+    types.emplace_back(std::move(type));
+  };
+  for (size_t i : written) {
+    if (stack[i].isTensor()) add(stack[i].toTensor());
+    if (stack[i].isTensorList())
+      for (at::Tensor item : stack[i].toTensorList()) add(item);
+  }
+  return types;
+}
+
+}  // namespace
+
 Recorder::Results Recorder::infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info,
                                            c10::ArrayRef<IValue> stack) {
+  if (const auto written = returns_what_it_writes(handle)) return {types_of(*this, *written, stack), {}};
   MetaArguments arguments(*this);
   torch::jit::Stack metas = arguments.convert(stack);
   try {

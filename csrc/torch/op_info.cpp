@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "torch/convert.h"
+#include "torch/library_writes.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -125,7 +126,10 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
   for (const Argument& result : schema.returns()) aliases |= result.alias_info() != nullptr;
   if (!info->written.empty()) {
     info->kind = OpKind::Mutating;
-    if (auto functional = find_functional(schema)) {
+    if (!info->of_torch) {
+      info->functional = functional_of_library(schema);
+      for (size_t i = 0; i < arguments.size(); ++i) info->functional_arguments.push_back(i);
+    } else if (auto functional = find_functional(schema)) {
       info->functional = functional->handle;
       info->functional_arguments = std::move(functional->arguments);
     }

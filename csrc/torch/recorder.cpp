@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/gil.h"
 #include "torch/convert.h"
+#include "torch/library_writes.h"
 #include "torch/number_calls.h"
 #include "torch/seeding.h"
 #include "torch/sym_node.h"
@@ -139,11 +140,12 @@ void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, t
 }
 
 // Of a library's operator only what it says for that purpose may run: a kernel for meta. Its other kernels may read
-// data or have effects.
+// data or have effects. What it writes lies as before, so that none is needed where it returns nothing else.
 void Recorder::refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& info) {
   const auto& schema = handle.schema();
   const bool silent = schema.returns().empty() && info.kind != OpKind::Mutating;
   if (silent || !info.returns_tensors) break_now("opaque_operator", schema.name());
+  if (info.functional && returns_what_it_writes(*info.functional)) return;
   if (!handle.hasKernelForDispatchKey(c10::DispatchKey::Meta)) break_now("no_fake", schema.name());
 }
 

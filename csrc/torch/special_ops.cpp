@@ -2,6 +2,7 @@
 // Must not: hold rules that other operators could share (aliases.cpp, infer.cpp).
 #include "torch/special_ops.h"
 
+#include <ATen/ops/eye.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <string_view>
@@ -98,6 +99,20 @@ bool efficient_zeros(Recorder&, const OperatorHandle&, const OpInfo&, Stack& sta
   return true;
 }
 
+// A factory's out= is what the factory makes, written. One that has to grow needs memory of its own.
+bool eye_out(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  const size_t numbers = handle.schema().arguments().size() - 1;
+  const at::Tensor out = torch::jit::pop(stack).toTensor();
+  const c10::SymInt rows = torch::jit::peek(stack, 0, numbers).toSymInt();
+  const c10::SymInt columns = torch::jit::peek(stack, numbers - 1, numbers).toSymInt();
+  torch::jit::drop(stack, numbers);
+  if (!fake_storage(out) || out.dim() != 2 || out.sym_size(0) != rows || out.sym_size(1) != columns)
+    recorder.break_now("unsupported_tensor", "one that " + handle.schema().name() + " writes to");
+  recorder.write(out, recorder.value_of(at::eye_symint(rows, columns, out.options())));
+  stack.emplace_back(out);
+  return true;
+}
+
 struct SpecialRow {
   std::string_view op;
   SpecialCall call;
@@ -111,6 +126,8 @@ constexpr SpecialRow kSpecial[] = {
     {"aten::_conj.default", materialize<kConj>},
     {"aten::_neg_view.default", materialize<kNeg>},
     {"aten::_efficientzerotensor.default", efficient_zeros},
+    {"aten::eye.out", eye_out},
+    {"aten::eye.m_out", eye_out},
     {"aten::index.Tensor", index},
     {"aten::native_batch_norm.default", native_batch_norm},
     {"aten::cudnn_batch_norm.default", cudnn_batch_norm},

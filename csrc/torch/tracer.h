@@ -168,9 +168,6 @@ class Tracer {
 
 // .grad without a warning: a new reference, None when there is none.
 Ref gradient_of(PyObject* tensor);
-// Some hook of the program's sees the gradient of this tensor as it is accumulated.
-bool has_gradient_hooks(PyObject* tensor);
-std::unique_ptr<guards::LeafCheck> no_gradient_hooks_check();
 
 // The pending Python error was raised because torch's own code wanted a stand-in's data, outside of any operator that
 // the recorder sees (a cuDNN LSTM's weights, numpy(), data_ptr()): a graph break for who captures. False: none, or

@@ -73,6 +73,55 @@ def checkpoint_without_reentrant_2_14(fn, args, kwargs, *, context_fn=_no_contex
     yield from _halves()
 
 
+class _Joined(torch.autograd.Function):
+    """A result of a reentrant checkpoint: it requires a gradient like all of them, whatever it was computed from."""
+
+    @staticmethod
+    def forward(ctx, value, anchor):
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, None
+
+
+def _without_history(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if type(value) in (list, tuple):
+        return type(value)([_without_history(item) for item in value])
+    return {k: _without_history(v) for k, v in value.items()} if type(value) is dict else value
+
+
+def checkpoint_with_reentrant(function, preserve_rng_state, *args):
+    """torch.utils.checkpoint.CheckpointFunction.apply, which saves what enters, as the two halves do.
+
+    NotImplemented: an argument may hold tensors, which backward would differentiate on its own.
+    """
+    if any(not isinstance(arg, torch.Tensor | int | float | str | None) for arg in args):
+        return NotImplemented
+    torch_checkpoint.check_backward_validity(args)
+    anchors = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.requires_grad]
+    if not anchors or not torch.is_grad_enabled():
+        with torch.no_grad():
+            return function(*args)
+    begin_checkpoint()
+    try:
+        results = function(*args)
+    finally:
+        end_checkpoint()
+
+    def joined(result):
+        if not isinstance(result, torch.Tensor):
+            return _without_history(result)
+        if any(result is arg for arg in args):
+            return result.view_as(result)
+        differentiable = result.is_floating_point() or result.is_complex()
+        return result if result.requires_grad or not differentiable else _Joined.apply(result, anchors[0])
+
+    return tuple([joined(result) for result in results]) if isinstance(results, tuple) else joined(results)
+
+
 def cached_property_get(self, instance, owner=None):
     """functools.cached_property.__get__ without its lock (which CPython 3.12 dropped)."""
     if instance is None:

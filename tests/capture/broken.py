@@ -320,17 +320,25 @@ def asks_for_gradients(x):
     return y + x
 
 
-def parameter_with_hook():
+def parameter_with_hook_on_its_node():
     w = torch.ones(3, requires_grad=True)
-    w.register_hook(lambda gradient: gradient * 2)
+    w.node = w.view_as(w).grad_fn.next_functions[0][0]
+    w.node.register_hook(lambda *_: None)
     return (w,)
 
 
-@breaks("backward_call", parameter_with_hook)
+@breaks("backward_call", parameter_with_hook_on_its_node)
 def goes_backward_to_a_hook(x, w):
     y = (x * w).sum()
     y.backward()  # break
     return y.detach() + 1
+
+
+@breaks("hook_acts", lambda: (torch.ones(3, requires_grad=True), []))
+def has_a_hook_that_notes_gradients(x, w, notes):
+    y = x * w
+    y.register_hook(lambda gradient: notes.append(1))  # break
+    return (y + 1).sum()
 
 
 @breaks("tensor_attribute_store")

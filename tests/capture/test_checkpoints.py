@@ -66,9 +66,10 @@ def gradients(function, model, x):
     return [loss.detach(), x.grad, *(p.grad for p in model.parameters())]
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_equals_eager_in_one_region(dropout):
-    model = made(use_reentrant=False, dropout=dropout)
+def test_equals_eager_in_one_region(dropout, reentrant):
+    model = made(use_reentrant=reentrant, dropout=dropout)
     x = torch.randn(8, 16)
     expected = gradients(model, model, x)
     compiled = graphlift.compile(model.forward, fullgraph=True, backend="reference")
@@ -79,9 +80,10 @@ def test_equals_eager_in_one_region(dropout):
     assert graphlift.graph_count() == before + 1
 
 
-def test_memory_is_saved(saved_elements):
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_memory_is_saved(saved_elements, reentrant):
     x = torch.randn(8, 16, requires_grad=True)
-    plain, with_checkpoints = made(use_reentrant=False, checkpointed=False), made(use_reentrant=False)
+    plain, with_checkpoints = made(use_reentrant=False, checkpointed=False), made(use_reentrant=reentrant)
     most = saved_elements(graphlift.compile(plain.forward, fullgraph=True), x)
     least = saved_elements(graphlift.compile(with_checkpoints.forward, fullgraph=True), x)
     assert most >= 3 * 8 * 64
@@ -265,3 +267,57 @@ def test_what_ends_at_depth_runs_no_finally_of_generators(capsys):
         f(torch.ones(3, requires_grad=True)).backward()
     assert len(acts) % 3 == 0 and graphlift.graph_count() >= 1
     assert capsys.readouterr().err == ""
+
+
+WEIGHT = torch.linspace(-1, 1, 4).requires_grad_()
+
+
+def several_results(x, y):
+    a, b, c, d = checkpoint(lambda x, y: (x * WEIGHT, y, 3, (x > 0).sum()), x, y, use_reentrant=True)
+    return (a * b).sum() + c, a, b, d
+
+
+def a_constant_result(x, y):
+    mask, z = checkpoint(lambda x: (torch.ones(4), x * 2), x, use_reentrant=True)
+    return (z * mask * y).sum(), mask.requires_grad
+
+
+def nothing_requires_gradients(x, y):
+    z = checkpoint(lambda x: x * WEIGHT, x.detach(), use_reentrant=True)
+    return (z * y).sum(), z.requires_grad
+
+
+def a_list_is_returned(x, y):
+    items = checkpoint(lambda x: [x * 2, x * WEIGHT], x, use_reentrant=True)
+    return (items[0] * y).sum(), [item.requires_grad for item in items]
+
+
+def nested_checkpoints(x, y):
+    def inner(x):
+        return (x * WEIGHT).sin()
+
+    def outer(x, y):
+        return checkpoint(inner, x, use_reentrant=True) * y + checkpoint(inner, y, use_reentrant=False)
+
+    return checkpoint(outer, x * 2, y, use_reentrant=True).sum()
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs")
+@pytest.mark.parametrize(
+    "program",
+    [several_results, a_constant_result, nothing_requires_gradients, a_list_is_returned, nested_checkpoints],
+    ids=lambda f: f.__name__,
+)
+def test_a_reentrant_checkpoint(program):
+    def made():
+        WEIGHT.grad = None
+        return torch.ones(4, requires_grad=True), torch.arange(4.0, requires_grad=True), WEIGHT
+
+    check(lambda x, y, weight: program(x, y), made, graphs=1, breaks=0)
+
+
+def test_a_reentrant_checkpoint_of_a_list():
+    def program(x, y):
+        return checkpoint(lambda pair: pair[0] * pair[1], [x, y], use_reentrant=True).sum()
+
+    check(program, lambda: (torch.ones(3), torch.ones(3)))

@@ -197,20 +197,18 @@ def with_hooks(*names):
     return make
 
 
-# hooks of a module: graphs and breaks
-HOOKS = {
-    ("register_forward_pre_hook",): (1, 0),
-    ("register_forward_hook",): (1, 0),
-    ("register_forward_pre_hook", "register_forward_hook"): (1, 0),
-    ("register_full_backward_hook",): (None, None),
-    ("register_full_backward_pre_hook",): (None, None),
-    ("register_full_backward_hook", "register_forward_hook"): (None, None),
-}
+HOOKS = [
+    ("register_forward_pre_hook",),
+    ("register_forward_hook",),
+    ("register_forward_pre_hook", "register_forward_hook"),
+    ("register_full_backward_hook",),
+    ("register_full_backward_pre_hook",),
+    ("register_full_backward_hook", "register_forward_hook"),
+]
 
 
 @pytest.mark.parametrize("hooks", HOOKS, ids=", ".join)
 def test_hooks_of_modules(hooks):
-    graphs, breaks = HOOKS[hooks]
     net, other = with_hooks(*hooks)(), with_hooks(*hooks)()
     other.load_state_dict(net.state_dict())
     compiled = graphlift.compile(other)
@@ -223,11 +221,7 @@ def test_hooks_of_modules(hooks):
             result.pow(2).sum().backward()
         torch.testing.assert_close(xs[1].grad, xs[0].grad)
         torch.testing.assert_close([p.grad for p in other.parameters()], [p.grad for p in net.parameters()])
-    counts = graphlift.counters()
-    if graphs is None:
-        assert counts["graphs"] >= 2 and "hooks on the backward of a module" in str(counts["graph_break"]), counts
-    else:
-        regions(graphs, breaks)
+    regions(1, 0)
 
 
 class Symmetric(nn.Module):

@@ -36,10 +36,12 @@ def told(x: torch.Tensor) -> None:
     RAN.append("told")
 
 
-@torch.library.custom_op("graphlift_tests::bumped", mutates_args=("x",))
-def bumped(x: torch.Tensor) -> None:
-    RAN.append("bumped")
-    x.add_(1)
+@torch.library.custom_op("graphlift_tests::swapped", mutates_args=("x",))
+def swapped(x: torch.Tensor) -> torch.Tensor:
+    RAN.append("swapped")
+    before = x.clone()
+    x.neg_()
+    return before
 
 
 LIBRARY = torch.library.Library("graphlift_tests", "FRAGMENT")
@@ -64,7 +66,7 @@ WITHOUT_FAKE = [
     kernel("nothing_composed", "(Tensor x) -> ()", "CompositeImplicitAutograd", lambda x: None),
     torch.ops.graphlift_tests.composed.default,
     told,
-    bumped,
+    swapped,
 ]
 
 

@@ -9,7 +9,6 @@ import numpy
 import pytest
 import torch
 from judging import check, same
-from torch import nn
 
 import graphlift
 
@@ -148,50 +147,6 @@ def test_one_graph(program):
     check(program, inputs, graphs=1, breaks=0)
 
 
-def a_parameter(x):
-    p = nn.Parameter(torch.ones(3) * 2)
-    return x * p, p, type(p) is nn.Parameter
-
-
-def a_parameter_of_a_value(x):
-    y = x * 3
-    p = nn.Parameter(y.detach())
-    return (y * p).sum(), p
-
-
-def a_buffer(x):
-    y = x * 3
-    return y * nn.Buffer(torch.ones(3)) + 1
-
-
-def a_module(x):
-    torch.manual_seed(0)
-    layer = nn.Linear(3, 2)
-    return layer(x * 2) + 1, layer.weight
-
-
-def modules(x):
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.LayerNorm(2))
-    return net(x * 2), dict(net.state_dict()), [name for name, _ in net.named_parameters()]
-
-
-def a_class_of_modules(x):
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(3, 3)
-            self.register_buffer("shift", torch.ones(3))
-            nn.init.eye_(self.layer.weight)
-            nn.init.zeros_(self.layer.bias)
-
-        def forward(self, x):
-            return self.layer(x) + self.shift
-
-    net = Net()
-    return net(x * 2) + 1, sorted(net.state_dict()), len(list(net.modules()))
-
-
 def a_generator(x):
     y = x * 2
     generator = torch.Generator().manual_seed(3)
@@ -258,12 +213,6 @@ def weak_references(x):
 
 # Programs with breaks, as torch.compile's: what was made is eager's, and code around it is compiled.
 BROKEN = [
-    a_parameter,
-    a_parameter_of_a_value,
-    a_buffer,
-    a_module,
-    modules,
-    a_class_of_modules,
     a_generator,
     states_of_generators,
     the_state_of_torch,

@@ -336,7 +336,7 @@ def goes_backward_to_a_hook(x, w):
 @breaks("tensor_attribute_store")
 def replaces_the_data(x):
     y = x * 2
-    x.data = torch.zeros(3)  # break
+    x.data = torch.zeros(3, dtype=torch.float64)  # break
     return y + x
 
 

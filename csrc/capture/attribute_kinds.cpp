@@ -1,6 +1,7 @@
 // Owns: see attribute_kinds.h.
 #include "capture/attribute_kinds.h"
 
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
@@ -200,6 +201,8 @@ constexpr AttributeRule kRules[] = {
     {"super", is_super, super_get, generic_store},
     {"C function", is_c_function, c_function_get, generic_store},
     {"frame", is_frame, frame_get, generic_store},
+    {"kind of arrays", is_array_kind, kind_get_attr, generic_store},
+    {"array", is_array, array_get_attr, generic_store},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "capture/arrays.h"
 #include "capture/attribute_kinds.h"
 #include "capture/attributes.h"
 #include "capture/c_proxies.h"
@@ -394,6 +395,7 @@ Ref call_type(Capture& capture, const CallArgs& call) {
     return run_prepared(capture, call, kShallow);
   if (is_pure_type(type)) return run_prepared(capture, call, kPure);
   if (is_container_type(type)) return run_prepared(capture, call, constructor_flags(type));
+  if (is_array_number_type(type)) return make_array_number(capture, call);
   if (!is_python_class(type)) return break_here(capture, "unknown_callable", describe(call.callable));
   return make_instance(capture, call, type);
 }

@@ -53,7 +53,7 @@ Table make_table() {
   Table table;
   for (const Family* family :
        {&builtin_callables(), &module_callables(), &torch_callables(), &process_state_callables(),
-        &functorch_callables(), &context_callables(), &torch_function_callables()})
+        &functorch_callables(), &context_callables(), &torch_function_callables(), &random_callables()})
     for (const CallableRow& row : *family) {
       Ref object = resolve(row.path);
       if (object)
@@ -115,9 +115,9 @@ const CallableRow* find_constructor(PyTypeObject* type) {
 
 std::vector<const CallableRow*> all_callables() {
   std::vector<const CallableRow*> rows;
-  for (const Family* family :
-       {&builtin_callables(), &module_callables(), &torch_callables(), &process_state_callables(),
-        &functorch_callables(), &context_callables(), &torch_function_callables(), &constructor_rows()})
+  for (const Family* family : {&builtin_callables(), &module_callables(), &torch_callables(),
+                               &process_state_callables(), &functorch_callables(), &context_callables(),
+                               &torch_function_callables(), &random_callables(), &constructor_rows()})
     for (const CallableRow& row : *family) rows.push_back(&row);
   return rows;
 }

@@ -79,6 +79,9 @@ bool is_key_hash(Capture& capture);
 // at the region's exit.
 Ref ambient_call(Capture& capture, const CallArgs& call);
 
+// torch.Generator(...)
+Ref make_generator(Capture& capture, const CallArgs& call);
+
 // Families of rows.
 using Family = std::vector<CallableRow>;
 const Family& builtin_callables();
@@ -88,6 +91,7 @@ const Family& process_state_callables();
 const Family& functorch_callables();
 const Family& context_callables();
 const Family& torch_function_callables();
+const Family& random_callables();
 const Family& constructor_rows();
 
 }  // namespace graphlift::capture

@@ -1,6 +1,7 @@
 // Owns: rows and rules for Python's builtins.
 // Must not: list methods of builtin types (whole types are known, see callables.cpp) except where a rule reads less.
 #include "base/once.h"
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/callables.h"
@@ -161,6 +162,10 @@ Ref rule_text(Capture& c, const CallArgs& call) {
   for (Py_ssize_t i = 0; i < call.nargs; ++i)
     if (torch_layer::is_stand_in(call.args[i])) return break_here(c, "tensor_text", describe(call.callable));
   if (call.nargs != 1 || call.kwnames) return run_prepared(c, call, kPure);
+  if (is_array_kind(call.args[0])) {  // numpy makes the text in Python of its own
+    const cpython::HookScope nobody(nullptr);
+    return run_prepared(c, call, kPure);
+  }
   const Ref plain = without_symbols(c, call.args[0]);
   PyObject* const args[] = {plain.get()};
   return plain ? run_prepared(c, {call.callable, args, 1, nullptr}, kPure) : Ref();
@@ -173,8 +178,12 @@ Ref rule_number(Capture& c, const CallArgs& call) {
       torch_layer::is_sym_scalar(call.args[0]) && !torch_layer::is_graph_float(call.args[0]))
     return Ref::borrow(call.args[0]);
   if (call.nargs == 1 && call.callable == reinterpret_cast<PyObject*>(&PyFloat_Type) &&
-      torch_layer::is_graph_float(call.args[0]))
-    return Ref::borrow(call.args[0]);
+      torch_layer::is_sym_scalar(call.args[0])) {
+    if (torch_layer::is_graph_float(call.args[0])) return Ref::borrow(call.args[0]);
+    Ref one = Ref::steal(PyFloat_FromDouble(1));
+    Ref real = one ? c.tracer->arithmetic(torch_layer::Arithmetic::Mul, call.args[0], one.get()) : Ref();
+    if (real || PyErr_Occurred()) return real;
+  }
   return run_prepared(c, call, kPure);
 }
 
@@ -437,6 +446,7 @@ const Family& constructor_rows() {
       {"builtins.property", kShallow, nullptr},
       {"weakref.ReferenceType", 0, rule_weakref},
       {"functools._lru_cache_wrapper", 0, rule_lru_cache},
+      {"torch._C.Generator", 0, make_generator},
       {"builtins.staticmethod", kShallow, nullptr},
       {"builtins.classmethod", kShallow, nullptr},
       {"collections.OrderedDict", kShallow | kLooksInto | kMakesDict, nullptr},

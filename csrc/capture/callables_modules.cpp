@@ -124,6 +124,16 @@ Ref rule_where_sizes_vary(Capture& c, const CallArgs& call) {
 // Methods of immutable types that answer differently each time, operators that call functions of the program.
 Ref rule_never(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
+// torch.while_loop on tensors alone; of ints that it carries torch makes something else.
+Ref rule_loop(Capture& c, const CallArgs& call) {
+  PyObject* carried = call.nargs == 3 && !call.kwnames ? call.args[2] : nullptr;
+  if (!carried || c.is_outside(carried) || (!PyTuple_CheckExact(carried) && !PyList_CheckExact(carried)))
+    return rule_never(c, call);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(carried); ++i)
+    if (!torch_layer::is_stand_in(PySequence_Fast_GET_ITEM(carried, i))) return rule_never(c, call);
+  return rule_substitute(c, call);
+}
+
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
 
@@ -136,6 +146,22 @@ std::deque<std::string>& names() {
   static std::deque<std::string> all;
   return all;
 }
+
+// Of a float that the graph computes, or an int that varies, the graph computes it.
+template <torch_layer::NumberFunction f>
+Ref rule_function(Capture& c, const CallArgs& call) {
+  if (call.nargs == 1 && !call.kwnames && torch_layer::is_sym_scalar(call.args[0]))
+    if (Ref number = c.tracer->function(f, call.args[0]); number || PyErr_Occurred()) return number;
+  return run_prepared(c, call, kPure);
+}
+
+constexpr CallableRow kOfNumbers[] = {
+    {"math.sqrt", 0, rule_function<torch_layer::NumberFunction::Sqrt>},
+    {"math.log", 0, rule_function<torch_layer::NumberFunction::Log>},
+    {"math.cos", 0, rule_function<torch_layer::NumberFunction::Cos>},
+    {"math.sin", 0, rule_function<torch_layer::NumberFunction::Sin>},
+    {"math.tanh", 0, rule_function<torch_layer::NumberFunction::Tanh>},
+};
 
 }  // namespace
 
@@ -213,7 +239,9 @@ const Family& module_callables() {
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
     all.push_back({"torch.cond", 0, rule_substitute});
-    for (const char* name : {"while_loop.while_loop", "scan.scan", "associative_scan.associative_scan", "map.map"})
+    all.push_back({"torch._higher_order_ops.while_loop.while_loop", 0, rule_loop});
+    all.push_back({"graphlift.substitutes.while_loop_of_torch", 0, rule_never});
+    for (const char* name : {"scan.scan", "associative_scan.associative_scan", "map.map"})
       all.push_back({names().emplace_back(std::string("torch._higher_order_ops.") + name).c_str(), 0, rule_never});
     for (const char* name :
          {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",
@@ -221,14 +249,14 @@ const Family& module_callables() {
           "upsample_trilinear3d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"})
       all.push_back({names().emplace_back(std::string("torch._C._nn.") + name).c_str(), 0, rule_where_sizes_vary});
     static const char* const kMath[] = {
-        "acos",     "acosh",     "asin",      "asinh",   "atan",  "atan2", "atanh",   "cbrt",      "ceil",  "comb",
-        "copysign", "cos",       "cosh",      "degrees", "dist",  "erf",   "erfc",    "exp",       "exp2",  "expm1",
-        "fabs",     "factorial", "floor",     "fmod",    "frexp", "fsum",  "gamma",   "gcd",       "hypot", "isclose",
-        "isfinite", "isinf",     "isnan",     "isqrt",   "lcm",   "ldexp", "lgamma",  "log",       "log10", "log1p",
-        "log2",     "modf",      "nextafter", "perm",    "pow",   "prod",  "radians", "remainder", "sin",   "sinh",
-        "sqrt",     "tan",       "tanh",      "trunc",   "ulp"};
+        "acos",      "acosh", "asin",    "asinh", "atan",    "atan2",     "atanh", "cbrt",  "ceil",    "comb",
+        "copysign",  "cosh",  "degrees", "dist",  "erf",     "erfc",      "exp",   "exp2",  "expm1",   "fabs",
+        "factorial", "floor", "fmod",    "frexp", "fsum",    "gamma",     "gcd",   "hypot", "isclose", "isfinite",
+        "isinf",     "isnan", "isqrt",   "lcm",   "ldexp",   "lgamma",    "log10", "log1p", "log2",    "modf",
+        "nextafter", "perm",  "pow",     "prod",  "radians", "remainder", "sinh",  "tan",   "trunc",   "ulp"};
     for (const char* name : kMath)
       all.push_back({names().emplace_back(std::string("math.") + name).c_str(), 0, nullptr});
+    for (const CallableRow& row : kOfNumbers) all.push_back(row);
     for (const BinaryName& row : kBinary)
       all.push_back({names().emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_binary});
     for (const BinaryName& row : kCompare)

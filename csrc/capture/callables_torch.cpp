@@ -55,6 +55,13 @@ Ref rule_requires_grad(Capture& c, const CallArgs& call) {
 
 Ref rule_break(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
+// Of a tensor from outside no one but itself can be given other memory.
+Ref rule_memory(Capture& c, const CallArgs& call) {
+  return call.nargs > 0 && torch_layer::is_stand_in(call.args[0]) && !c.tensor_of_stand_in.count(call.args[0])
+             ? call_tensor_function(c, call)
+             : rule_break(c, call);
+}
+
 Ref rule_numpy(Capture& c, const CallArgs& call) { return break_here(c, "numpy_of_tensor", describe(call.callable)); }
 
 Ref rule_item(Capture& c, const CallArgs& call) {
@@ -93,34 +100,6 @@ Ref rule_tensor(Capture& c, const CallArgs& call) {
   if (!tensor) return c.pending ? Ref() : call_tensor_function(c, call);
   Ref copy = Ref::steal(PyObject_CallMethod(tensor.get(), "clone", nullptr));
   return c.pending ? Ref() : std::move(copy);
-}
-
-// The number that is given to manual_seed. False: one that torch refuses, or makes an int of first.
-bool seed_of(Capture& c, PyObject* given, int64_t* seed) {
-  const Ref number = c.concrete(given);
-  int overflow = 0;
-  *seed = number && PyLong_CheckExact(number.get()) ? PyLong_AsLongLongAndOverflow(number.get(), &overflow) : 0;
-  return number && PyLong_CheckExact(number.get()) && !overflow;
-}
-
-Ref rule_manual_seed(Capture& c, const CallArgs& call) {
-  int64_t seed = 0;
-  if (call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0) != 1 || !seed_of(c, call.args[0], &seed))
-    return break_here(c, "unknown_callable", describe(call.callable));
-  Ref generator = cpython::imported("torch.random", "default_generator");
-  if (!generator) return generator;
-  c.tracer->seed(nullptr, seed);
-  c.know(generator.get(), c.origins().root(guards::OriginKind::Constant, 0, generator.get()));
-  return generator;
-}
-
-Ref rule_seed_generator(Capture& c, const CallArgs& call) {
-  int64_t seed = 0;
-  if (call.nargs != 2 || call.kwnames || !seed_of(c, call.args[1], &seed))
-    return break_here(c, "unknown_callable", describe(call.callable));
-  if (!c.tie_generator(call.args[0], describe(call.callable))) return Ref();
-  c.tracer->seed(call.args[0], seed);
-  return Ref::borrow(call.args[0]);
 }
 
 // A float that the graph computes becomes a tensor of the default dtype.
@@ -179,10 +158,15 @@ Ref reentrant_checkpoint(Capture& c, const CallArgs& call) {
   return result.get() == Py_NotImplemented ? Ref() : std::move(result);
 }
 
+// It runs the program's function again in its backward, with the random state that it kept: the engine in the engine.
+bool checkpoints(PyObject* function) { return describe(function) == "torch.utils.checkpoint.CheckpointFunction"; }
+
 // A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
   Ref checkpointed = reentrant_checkpoint(c, call);
   if (checkpointed || c.pending || PyErr_Occurred()) return checkpointed;
+  if (call.nargs > 2 && checkpoints(call.args[0]) && call.args[2] == Py_True)
+    return break_here(c, "unknown_callable", "a checkpoint with reentry that keeps the random state");
   if (hangs_module_hooks(call.args[0]) && hooks_act(c)) return break_for_hooks(c, call);
   if (c.tracer->calls()) c.tracer->calls()->refuse("an autograd.Function: " + describe(call.args[0]));
   for (const char* part : {"forward", "backward", "setup_context"}) {
@@ -291,8 +275,8 @@ const Family& torch_callables() {
       {"torch._C.TensorBase.data_ptr", 0, rule_break},
       {"torch._C.TensorBase.requires_grad_", 0, rule_requires_grad},
       {"torch._C.TensorBase.retain_grad", 0, rule_break},
-      {"torch._C.TensorBase.set_", 0, rule_break},
-      {"torch._C.TensorBase.resize_", 0, rule_break},
+      {"torch._C.TensorBase.set_", 0, rule_memory},
+      {"torch._C.TensorBase.resize_", 0, rule_memory},
       {"torch._C.TensorBase.apply_", 0, rule_break},
       {"torch._C.TensorBase.map_", 0, rule_break},
       {"torch._C.TensorBase.pin_memory", 0, rule_break},
@@ -320,8 +304,6 @@ const Family& torch_callables() {
       {"torch.compiler.is_compiling", 0, rule_is_compiling},
       {"torch.autograd.profiler.record_function.__enter__", 0, rule_mark_begins},
       {"torch.autograd.profiler.record_function.__exit__", 0, rule_mark_ends},
-      {"torch.random.manual_seed", 0, rule_manual_seed},
-      {"torch._C.Generator.manual_seed", 0, rule_seed_generator},
       {"torch.save", 0, rule_break},
       {"torch.load", 0, rule_break},
   };

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/once.h"
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/calls.h"
@@ -13,6 +14,7 @@
 #include "cpython/imported.h"
 #include "cpython/lru_cache.h"
 #include "cpython/raw_dict.h"
+#include "guards/constant.h"
 
 namespace graphlift::capture {
 
@@ -125,14 +127,140 @@ Ref cached_answer(Capture& capture, const CallArgs& call) {
   return capture.admit(result, capture.origins().child(capture.origin_of(found.get()), OriginKind::CacheEntry));
 }
 
-// The function itself gives the value, with everything it reads guarded: the cache would only save work. Where it does
-// more than that, the cache has to be there.
+// A cache has no answer to a call, or the one that its function gave.
+class CacheGives final : public guards::LeafCheck {
+ public:
+  CacheGives(PyObject* cache, Ref key, PyObject* answer)
+      : cache_(Ref::borrow(cache)),
+        key_(std::move(key)),
+        hash_(PyObject_Hash(key_.get())),
+        answer_(Ref::borrow(answer)) {}
+  bool check(PyObject*, int64_t*) const override {
+    PyObject* kept = cpython::lru_cache_dict(cache_.get());
+    PyObject* entry = nullptr;
+    const cpython::Answer found =
+        kept ? cpython::raw_dict_lookup(kept, key_.get(), hash_, &entry) : cpython::Answer::Unknown;
+    if (found != cpython::Answer::Yes) return found == cpython::Answer::No;
+    PyObject* linked = cpython::lru_link_result(entry);
+    return guards::constants_equal(linked ? linked : entry, answer_.get());
+  }
+  std::string text(const std::string&) const override {
+    return describe(cache_.get()) + " @" + std::to_string(reinterpret_cast<uintptr_t>(cache_.get())) + " has for " +
+           guards::describe(key_.get()) + " no other answer than " + guards::describe(answer_.get());
+  }
+  std::string explain(PyObject*) const override { return describe(cache_.get()) + " has another answer"; }
+  int cost() const override { return 2; }
+
+ private:
+  Ref cache_, key_;
+  Py_hash_t hash_;
+  Ref answer_;
+};
+
+// What the builtin that fills a cache behind the region is given (cpython/lru_cache.h).
+using Filling = std::vector<Ref>;
+enum Part : size_t { kCache, kAnswer, kNames, kNested, kArguments };
+
+// Empty: no cache that is filled so.
+Filling filling_of(const CallArgs& call) {
+  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
+  if (!cpython::lru_cache_dict(call.callable)) return {};
+  Filling filling;
+  for (PyObject* part : {call.callable, Py_None, call.kwnames ? call.kwnames : Py_None, Py_None})
+    filling.push_back(Ref::borrow(part));
+  for (Py_ssize_t i = 0; i < total; ++i) {
+    if (!is_value_constant(call.args[i])) return {};
+    filling.push_back(Ref::borrow(call.args[i]));
+  }
+  return filling;
+}
+
+// The answer that a filling, or one nested in it, has for the same call.
+PyObject* answer_in(PyObject* const* parts, size_t count, const Filling& asked) {
+  for (Py_ssize_t i = 0; parts[kNested] != Py_None && i < PyTuple_GET_SIZE(parts[kNested]); ++i) {
+    PyObject* nested = PyTuple_GET_ITEM(parts[kNested], i);
+    PyObject* found = answer_in(&PyTuple_GET_ITEM(nested, 0), static_cast<size_t>(PyTuple_GET_SIZE(nested)), asked);
+    if (found) return found;
+  }
+  bool same = count == asked.size() && parts[kCache] == asked[kCache].get() &&
+              guards::constants_equal(parts[kNames], asked[kNames].get());
+  for (size_t i = kArguments; same && i < count; ++i) same = guards::constants_equal(parts[i], asked[i].get());
+  return same ? parts[kAnswer] : nullptr;
+}
+
+bool is_filling(const std::pair<Ref, std::vector<Ref>>& call) {
+  return call.first.get() == cpython::lru_cache_filler();
+}
+
+std::vector<PyObject*> borrowed(const Filling& filling) {
+  std::vector<PyObject*> parts;
+  for (const Ref& part : filling) parts.push_back(part.get());
+  return parts;
+}
+
+// The answer that this region's first such call got.
+Ref answer_so_far(const Capture& capture, const Filling& asked) {
+  for (const auto& call : capture.deferred_calls) {
+    if (!is_filling(call)) continue;
+    const std::vector<PyObject*> parts = borrowed(call.second);
+    if (PyObject* found = answer_in(parts.data(), parts.size(), asked)) return Ref::borrow(found);
+  }
+  return Ref();
+}
+
+size_t fillings(const Capture& capture) {
+  const auto& calls = capture.deferred_calls;
+  return static_cast<size_t>(std::count_if(calls.begin(), calls.end(), is_filling));
+}
+
+// Takes the fillings behind the first `before` deferred calls, as a tuple, or None.
+Ref take_fillings(Capture& capture, size_t before) {
+  auto& calls = capture.deferred_calls;
+  if (calls.size() == before) return Ref::borrow(Py_None);
+  Ref all = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(calls.size() - before)));
+  for (size_t i = before; all && i < calls.size(); ++i) {
+    Ref one = Ref::steal(PyTuple_New(static_cast<Py_ssize_t>(calls[i].second.size())));
+    if (!one) return one;
+    for (size_t k = 0; k < calls[i].second.size(); ++k)
+      PyTuple_SET_ITEM(one.get(), static_cast<Py_ssize_t>(k), Py_NewRef(calls[i].second[k].get()));
+    PyTuple_SET_ITEM(all.get(), static_cast<Py_ssize_t>(i - before), one.release());
+  }
+  if (all) calls.erase(calls.begin() + static_cast<std::ptrdiff_t>(before), calls.end());
+  return all;
+}
+
+Ref fill_behind(Capture& capture, Filling filling, Ref answer) {
+  filling[kAnswer] = answer;
+  capture.deferred_calls.emplace_back(Ref::borrow(cpython::lru_cache_filler()), std::move(filling));
+  return answer;
+}
+
+// An answer that the cache has is given again behind the region, where it is counted.
+Ref count_behind(Capture& capture, PyObject* function, const CallArgs& call, Ref answer) {
+  Filling filling = function && !torch_layer::is_trusted_function(function) ? filling_of(call) : Filling();
+  const bool known = is_fixed(answer.get()) || torch_layer::is_sym_scalar(answer.get());
+  return filling.empty() || !known ? answer : fill_behind(capture, std::move(filling), std::move(answer));
+}
+
+// The function itself gives the value, with everything it reads guarded; the cache gets it behind the region. Where it
+// does more than compute, the cache has to be there.
 Ref call_past_cache(Capture& capture, PyObject* function, const CallArgs& call) {
-  const size_t before = acts_so_far(capture);
+  Filling filling = filling_of(call);
+  if (filling.empty() || torch_layer::is_trusted_function(function)) filling.clear();
+  Ref known = filling.empty() ? Ref() : answer_so_far(capture, filling);
+  if (known) return fill_behind(capture, std::move(filling), std::move(known));
+  const size_t before = acts_so_far(capture) - fillings(capture), calls = capture.deferred_calls.size();
   Ref result = graphlift::capture::call(capture, function, call.args, call.nargs, call.kwnames);
-  if (!capture.pending && acts_so_far(capture) != before)
+  if (capture.pending || !result) return Ref();
+  if (acts_so_far(capture) - fillings(capture) != before)
     return break_here(capture, "unknown_callable", describe(call.callable) + " and what its function does besides");
-  return result;
+  if (!filling.empty()) result = capture.concrete(result.get());  // the cache keeps the number of now
+  if (!result || filling.empty() || !is_fixed(result.get())) return result;
+  filling[kNested] = take_fillings(capture, calls);
+  Ref key = cpython::lru_cache_key(call.callable, call.args, call.nargs, call.kwnames);
+  if (!key || !filling[kNested]) return Ref();
+  capture.guards.add_global(std::make_unique<CacheGives>(call.callable, std::move(key), result.get()));
+  return fill_behind(capture, std::move(filling), std::move(result));
 }
 
 // A cache that was made here is what it is in eager, where it only gets values to tell apart.
@@ -175,9 +303,10 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
     return true;
   }
   if (type_is(call.callable, "functools._lru_cache_wrapper")) {
-    *result = cached_answer(capture, call);
-    if (*result || PyErr_Occurred()) return true;
     Ref wrapped = Ref::steal(PyObject_GetAttrString(call.callable, "__wrapped__"));
+    *result = cached_answer(capture, call);
+    if (*result) *result = count_behind(capture, wrapped.get(), call, std::move(*result));
+    if (*result || PyErr_Occurred()) return true;
     if (wrapped && says_once(wrapped.get())) {
       *result = defer_call(capture, call);
       return true;
@@ -185,6 +314,7 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
     *result = wrapped ? call_past_cache(capture, wrapped.get(), call) : Ref();
     return true;
   }
+  if (call_on_array_numbers(capture, call, result)) return true;
   for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})
     if (type_is(call.callable, name)) {
       const bool instance =

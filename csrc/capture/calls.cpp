@@ -1,6 +1,7 @@
 // Owns: see calls.h.
 #include "capture/calls.h"
 
+#include "capture/arrays.h"
 #include "capture/attribute_kinds.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
@@ -189,6 +190,7 @@ Ref call_c(Capture& capture, const CallArgs& c) {
     if (row->rule) return row->rule(capture, c);
     return run_prepared(capture, c, row->flags);
   }
+  if (Ref result; call_on_array_numbers(capture, c, &result)) return result;
   const bool descriptor = Py_IS_TYPE(c.callable, &PyMethodDescr_Type) || Py_IS_TYPE(c.callable, &PyWrapperDescr_Type) ||
                           Py_IS_TYPE(c.callable, &PyClassMethodDescr_Type);
   if (torch_layer::is_tensor_function(c.callable)) return call_tensor_function(capture, c);

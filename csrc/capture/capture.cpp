@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/once.h"
+#include "capture/arrays.h"
 #include "capture/containers.h"
 #include "capture/type_forms.h"
 #include "cpython/imported.h"
@@ -81,7 +82,8 @@ bool is_identity_constant(PyObject* object) {
       type == &PyGetSetDescr_Type || type == &PyMemberDescr_Type || type == &PyProperty_Type ||
       type == &PyStaticMethod_Type || type == &PyClassMethod_Type)
     return true;
-  return PyContextVar_CheckExact(object) || is_cached_function(object) || torch_layer::is_singleton(object);
+  return PyContextVar_CheckExact(object) || is_cached_function(object) || torch_layer::is_singleton(object) ||
+         is_array_kind(object);
 }
 
 namespace {
@@ -128,6 +130,27 @@ bool compares_by_value(PyObject* object) {
          torch_layer::is_device(object);
 }
 
+// An origin's words tell objects that are keys of dicts by their type alone: optimizer.state has many such keys.
+std::string seen_name(Capture& capture, OriginId origin) {
+  std::string name = capture.origins().text(origin, capture.code);
+  for (OriginId at = origin; at != guards::kNoOrigin; at = capture.origins().at(at).parent) {
+    const guards::Origin& step = capture.origins().at(at);
+    if (step.kind == OriginKind::DictItem && !is_value_constant(step.key.get()))
+      name += " @" + std::to_string(reinterpret_cast<uintptr_t>(step.key.get()));
+  }
+  return name;
+}
+
+// A number of numpy's that was another one in an earlier capture: a region for each would be one too many.
+bool array_number_varies(Capture& capture, PyObject* number, OriginId origin) {
+  if (!capture.seen) return false;
+  std::vector<int64_t>& values = capture.seen->ints[seen_name(capture, origin) + " of numpy's"];
+  const int64_t bits = array_number_bits(number);
+  const bool varies = std::any_of(values.begin(), values.end(), [&](int64_t v) { return v != bits; });
+  if (values.empty() || (varies && values.size() < 2)) values.push_back(bits);
+  return varies && capture.dynamic != Dynamic::Never;
+}
+
 }  // namespace
 
 Ref Capture::admit(PyObject* object, OriginId origin) {
@@ -145,8 +168,9 @@ Ref Capture::admit(PyObject* object, OriginId origin) {
   }
   if (PySlice_Check(object) && !is_constant_slice(object))
     return break_here(*this, "unsupported_item", "a slice of objects");
-  if (is_type_form(object)) {
-    guards.add_check(origin, type_form_check(object));
+  const bool array_number = is_array_number(object) && !array_number_varies(*this, object, origin);
+  if (is_type_form(object) || array_number) {
+    guards.add_check(origin, array_number ? array_number_check(object) : type_form_check(object));
     keep_alive.push_back(Ref::borrow(object));
     return Ref::borrow(object);
   }
@@ -163,21 +187,6 @@ Ref Capture::admit(PyObject* object, OriginId origin) {
   objects.add(object, origin);
   return Ref::borrow(object);
 }
-
-namespace {
-
-// An origin's words tell objects that are keys of dicts by their type alone: optimizer.state has many such keys.
-std::string seen_name(Capture& capture, OriginId origin) {
-  std::string name = capture.origins().text(origin, capture.code);
-  for (OriginId at = origin; at != guards::kNoOrigin; at = capture.origins().at(at).parent) {
-    const guards::Origin& step = capture.origins().at(at);
-    if (step.kind == OriginKind::DictItem && !is_value_constant(step.key.get()))
-      name += " @" + std::to_string(reinterpret_cast<uintptr_t>(step.key.get()));
-  }
-  return name;
-}
-
-}  // namespace
 
 Ref Capture::admit_int(PyObject* value, OriginId origin) {
   int overflow = 0;
@@ -230,6 +239,7 @@ Ref Capture::admit_float(PyObject* value, OriginId origin) {
 }
 
 bool Capture::tie_generator(PyObject* generator, const std::string& who) {
+  if (made_generators.count(generator)) return true;
   const Outside* outside = objects.find(generator);
   const OriginId origin = outside ? outside->origin : guards::kNoOrigin;
   const bool varies =

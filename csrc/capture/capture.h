@@ -104,6 +104,7 @@ class Capture {
   std::unordered_map<PyObject*, Ref> gradients;
   // Outside objects and stand-ins of outside tensors whose identity decided something.
   std::unordered_set<PyObject*> told_apart;
+  std::unordered_map<PyObject*, bool> made_generators;          // by torch.Generator(): whether its seed is known
   std::unordered_set<PyObject*> arrays;                         // of numpy, whose tensors are inputs
   std::vector<guards::OriginId> primal_origins;                 // by primal
   std::unordered_map<guards::OriginId, Ref> int_symbols;        // outside ints that became symbolic

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "capture/arrays.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "cpython/hook.h"
@@ -16,7 +17,9 @@ size_t acts_so_far(const Capture& capture) {
   return capture.deferred_calls.size() + capture.objects.changes() + capture.context.set_count();
 }
 
-bool is_fixed(PyObject* object) { return is_value_constant(object) || is_identity_constant(object); }
+bool is_fixed(PyObject* object) {
+  return is_value_constant(object) || is_identity_constant(object) || is_array_number(object);
+}
 
 namespace {
 

@@ -1,6 +1,7 @@
 // Owns: see items.h; items, iteration. Operators are in operators.cpp.
 #include "capture/items.h"
 
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/c_proxies.h"
@@ -133,6 +134,7 @@ Ref length(Capture& capture, PyObject* object) {
   Outside* outside = capture.objects.find(object);
   if (Ref method = python_special(capture, object, "__len__")) return call(capture, method.get(), nullptr, 0, nullptr);
   if (PyErr_Occurred()) return Ref();
+  if (outside && is_array(object)) return array_length(capture, object);
   if (outside && container_kind(object) == Kind::None)
     return break_here(capture, "unsupported_item", type_name(object));
   const Kind kind = container_kind(object);

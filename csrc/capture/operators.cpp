@@ -1,4 +1,5 @@
 // Owns: operators, comparisons, truth and identity while capturing; see items.h.
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/c_reads.h"
@@ -100,7 +101,9 @@ Ref unary(Capture& capture, int op, PyObject* value) {
   if (a && torch_layer::is_sym_scalar(value) && torch_layer::is_sym_scalar(a.get())) return a;
   if (!a) return a;
   const char* name = op == eval::kNegative ? "neg" : op == eval::kPositive ? "pos" : "invert";
-  Ref result = as_call(capture, name, {a.get()}, [&] { return plain().unary(op, a.get()); });
+  Ref result = with_array_numbers(capture, {a.get()}, [&] {
+    return as_call(capture, name, {a.get()}, [&] { return plain().unary(op, a.get()); });
+  });
   return capture.pending ? Ref() : std::move(result);
 }
 
@@ -122,8 +125,9 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
       return Ref();
   if (is_inplace(op) && container_kind(left) != Kind::None && !may_act(capture)) return Ref();
   if (is_inplace(op) && a.get() != left) note_mutation(capture, left);
-  Ref result =
-      as_call(capture, kBinaryNames[op], {a.get(), b.get()}, [&] { return plain().binary(op, a.get(), b.get()); });
+  Ref result = with_array_numbers(capture, {a.get(), b.get()}, [&] {
+    return as_call(capture, kBinaryNames[op], {a.get(), b.get()}, [&] { return plain().binary(op, a.get(), b.get()); });
+  });
   if (capture.pending) return Ref();
   if (text) {
     PyObject* const sides[] = {a.get(), b.get()};
@@ -150,8 +154,10 @@ Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
   const bool by_identity = Py_TYPE(left)->tp_richcompare == PyBaseObject_Type.tp_richcompare &&
                            Py_TYPE(right)->tp_richcompare == PyBaseObject_Type.tp_richcompare;
   if (by_identity && (op == Py_EQ || op == Py_NE) && is_same(capture, left, right) < 0) return Ref();
-  Ref result =
-      as_call(capture, kCompareNames[op], {a.get(), b.get()}, [&] { return plain().compare(op, a.get(), b.get()); });
+  Ref result = with_array_numbers(capture, {a.get(), b.get()}, [&] {
+    return as_call(capture, kCompareNames[op], {a.get(), b.get()},
+                   [&] { return plain().compare(op, a.get(), b.get()); });
+  });
   return capture.pending ? Ref() : std::move(result);
 }
 

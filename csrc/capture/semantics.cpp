@@ -1,7 +1,10 @@
 // Owns: see semantics.h.
 #include "capture/semantics.h"
 
+#include <optional>
+
 #include "base/log.h"
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/c_proxies.h"
@@ -13,6 +16,7 @@
 #include "capture/items.h"
 #include "capture/set_order.h"
 #include "cpython/decode.h"
+#include "cpython/hook.h"
 
 namespace graphlift::capture {
 
@@ -378,7 +382,10 @@ Ref CaptureSemantics::format(PyObject* value, int conversion, PyObject* spec) {
   Ref seen = for_plain_c_code(capture_, value);
   seen = seen ? without_symbols(capture_, seen.get()) : Ref();
   if (!seen || !look_at(capture_, seen.get(), Look::Reads)) return Ref();
+  std::optional<cpython::HookScope> nobody;  // numpy makes the text in Python of its own
+  if (is_array_kind(seen.get())) nobody.emplace(nullptr);
   Ref text = Semantics::format(seen.get(), conversion, spec);
+  nobody.reset();
   PyObject* const from[] = {seen.get()};
   return capture_.pending ? Ref() : without_address(capture_, std::move(text), from, 1);
 }

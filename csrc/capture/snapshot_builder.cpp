@@ -147,7 +147,10 @@ int SnapshotBuilder::make_symbol(PyObject* scalar) {
     return node;
   }
   const std::optional<ir::Sym> sym = capture.tracer->sym_of(scalar);
-  if (!sym) return fail(scalar);
+  if (!sym) {  // a float that has to be Python's own
+    PyObject* number = keep(torch_layer::is_graph_float(scalar) ? capture.concrete(scalar) : Ref());
+    return number ? constant(number) : fail(scalar);
+  }
   if (sym->is_constant()) {
     PyObject* number = keep(Ref::steal(PyLong_FromLongLong(sym->constant())));
     return number ? constant(number) : fail(scalar);

@@ -5,6 +5,7 @@
 #include "capture/containers.h"
 #include "capture/gradient_hooks.h"
 #include "capture/gradients.h"
+#include "cpython/imported.h"
 #include "cpython/instance.h"
 
 namespace graphlift::capture {
@@ -48,6 +49,40 @@ Ref outside_dict_attr(Capture& capture, PyObject* real, OriginId origin, PyObjec
   return dict_get(capture, dict, name);
 }
 
+bool has_same(PyObject* a, PyObject* b, const char* name) {
+  Ref left = Ref::steal(PyObject_GetAttrString(a, name)), right = Ref::steal(PyObject_GetAttrString(b, name));
+  const int same = left && right ? PyObject_RichCompareBool(left.get(), right.get(), Py_EQ) : -1;
+  if (same < 0) PyErr_Clear();
+  return same == 1;
+}
+
+bool is_true(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!value) PyErr_Clear();
+  return value.get() == Py_True;
+}
+
+// x.data = y: from now on x lies on y's memory. A tensor from outside is given it at the exit, too.
+int set_data(Capture& capture, PyObject* tensor, PyObject* value) {
+  const bool known = value && torch_layer::is_stand_in(value) && torch_layer::can_be_output(value) &&
+                     torch_layer::can_be_output(tensor) && !is_true(value, "requires_grad") &&
+                     has_same(tensor, value, "dtype") && has_same(tensor, value, "device");
+  const bool outside = capture.tensor_of_stand_in.count(tensor);
+  if (!known || !is_true(tensor, "is_leaf") || (!outside && is_true(tensor, "requires_grad")))
+    return break_status(capture, "tensor_attribute_store", "data");
+  if (torch_layer::lie_alike(tensor, value)) return 0;  // x.data += 1 assigns what was written into
+  if (PyObject_SetAttrString(tensor, "data", value) < 0) return -1;
+  if (capture.tracer->calls()) capture.tracer->calls()->refuse("the data of a tensor is assigned");
+  if (!outside) return 0;
+  capture.told_apart.insert(tensor);
+  Ref setter = cpython::imported("graphlift.replayed", "set_data");
+  if (!setter) return -1;
+  std::vector<Ref> args;
+  for (PyObject* part : {tensor, value}) args.push_back(Ref::borrow(part));
+  capture.deferred_calls.emplace_back(std::move(setter), std::move(args));
+  return 0;
+}
+
 }  // namespace
 
 Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
@@ -86,6 +121,7 @@ int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject
   const char* text = PyUnicode_AsUTF8(name);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
   if (is_named(name, "grad")) return set_gradient(capture, tensor, value ? value : Py_None);
+  if (is_named(name, "data")) return set_data(capture, tensor, value);
   if (real) {
     if (found) return break_status(capture, "tensor_attribute_store", text);
     const std::optional<OriginId> origin = origin_of_stand_in(capture, tensor);
@@ -95,7 +131,6 @@ int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject
     PyObject* dict = cpython::instance_dict(real);
     return dict ? dict_set(capture, dict, name, value) : break_status(capture, "tensor_attribute_store", text);
   }
-  if (found && is_named(name, "data")) return break_status(capture, "tensor_attribute_store", text);
   return value ? PyObject_SetAttr(tensor, name, value) : PyObject_DelAttr(tensor, name);
 }
 

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "base/once.h"
+
 namespace graphlift::cpython {
 
 namespace {
@@ -36,7 +38,59 @@ Cache* as_cache(PyObject* wrapper) {
 
 bool is_short_key(PyObject* key) { return PyUnicode_CheckExact(key) || PyLong_CheckExact(key); }
 
+// The function of a cache while it is filled: gives the answer, and its place back to the cache's own.
+struct Answer {
+  Cache* cache;
+  PyObject* function;
+  PyObject* answer;
+  PyObject* nested;  // fillings in the function's own course; None: there are none
+};
+
+PyObject* fill(PyObject*, PyObject* const* args, Py_ssize_t nargs);
+
+PyObject* give(PyObject* capsule, PyObject*, PyObject*) {
+  auto* given = static_cast<Answer*>(PyCapsule_GetPointer(capsule, nullptr));
+  if (!given) return nullptr;
+  given->cache->func = given->function;
+  const Ref nested = Ref::borrow(given->nested), answer = Ref::borrow(given->answer);
+  for (Py_ssize_t i = 0; nested.get() != Py_None && i < PyTuple_GET_SIZE(nested.get()); ++i) {
+    PyObject* filling = PyTuple_GET_ITEM(nested.get(), i);
+    if (!Ref::steal(fill(nullptr, &PyTuple_GET_ITEM(filling, 0), PyTuple_GET_SIZE(filling)))) return nullptr;
+  }
+  return Py_NewRef(answer.get());
+}
+
+PyMethodDef kGive = {"answer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(give)),
+                     METH_VARARGS | METH_KEYWORDS, nullptr};
+
+PyObject* fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  Cache* cache = nargs < 4 ? nullptr : as_cache(args[0]);
+  if (!cache) {
+    PyErr_SetString(PyExc_TypeError, "a cache, an answer, names of keywords and nested fillings are needed");
+    return nullptr;
+  }
+  PyObject* names = args[2] == Py_None ? nullptr : args[2];
+  const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  const Ref hold = Ref::borrow(args[0]);
+  Answer given{cache, cache->func, args[1], args[3]};
+  const Ref capsule = Ref::steal(PyCapsule_New(&given, nullptr, nullptr));
+  const Ref giver = capsule ? Ref::steal(PyCFunction_New(&kGive, capsule.get())) : Ref();
+  if (!giver) return nullptr;
+  cache->func = giver.get();
+  PyObject* result = PyObject_Vectorcall(args[0], args + 4, static_cast<size_t>(nargs - 4 - named), names);
+  if (cache->func == giver.get()) cache->func = given.function;  // it had an answer of its own
+  return result;
+}
+
+PyMethodDef kFill = {"fill_cache", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(fill)), METH_FASTCALL,
+                     nullptr};
+
 }  // namespace
+
+PyObject* lru_cache_filler() {
+  static constinit Once<PyObject*> once;
+  return once.get([] { return PyCFunction_New(&kFill, nullptr); });
+}
 
 PyObject* lru_cache_dict(PyObject* wrapper) {
   const Cache* cache = as_cache(wrapper);

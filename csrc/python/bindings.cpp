@@ -4,6 +4,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "capture/arrays.h"
 #include "capture/breaks.h"
 #include "capture/callables.h"
 #include "capture/root.h"
@@ -76,6 +77,7 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "graphlift's compiler";
   register_backends();
   torch_layer::register_fetches();
+  capture::register_array_fetches();
   torch_layer::register_node_class();
   capture::prepare_tables();
   PyTypeObject* type = engine::compiled_function_type();

@@ -410,6 +410,19 @@ void Recorder::change_view(const c10::OperatorHandle& handle, const OpInfo& info
   stack.emplace_back(std::move(self));
 }
 
+// Where a result goes that has no elements yet, it is laid out as the result is.
+bool Recorder::grows(const at::Tensor& target, ir::ValueRef value, bool structured) {
+  FakeImpl* impl = fake_impl(target);
+  ir::TensorType type = graph_->type(value);
+  const bool empty = impl && impl->slot()->type.numel().same(ir::Sym(0)) && !type.numel().same(ir::Sym(0));
+  const bool own = empty && impl->slot() == fake_storage(target)->base && fake_storage(target)->primal < 0 &&
+                   !impl->given_data() && target.storage().use_count() == 1 && !target.requires_grad();
+  const bool fits = own && type.dtype == impl->slot()->type.dtype && type.device == impl->slot()->type.device &&
+                    (structured || same_dims(type.strides, ir::contiguous_strides(type.sizes)));
+  if (fits) impl->become(*fake_impl(new_tensor(type, value)));
+  return fits;
+}
+
 void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   const auto& schema = handle.schema();
   auto arguments = torch::jit::last(stack, schema.arguments().size());
@@ -443,6 +456,7 @@ void Recorder::mutate(const c10::OperatorHandle& handle, const OpInfo& info, tor
   size_t own = node->outputs.size() - targets.size();
   for (size_t i = 0; i < targets.size(); ++i) {
     ir::ValueRef value{node, static_cast<int>(own + i)};
+    if (info.writes_results_alone && grows(targets[i], value, op_info(*info.functional).structured)) continue;
     // A view's own dtype rules before the write is carried to its base.
     auto slot = slot_of(targets[i]);
     refresh(*slot, *fake_storage(targets[i]));

@@ -138,6 +138,7 @@ bool is_constant(const ir::Arg& arg) {
       if (!is_constant(item)) return false;
     return true;
   }
+  if (const auto* text = std::get_if<std::string>(&arg)) return !names_made_generator(*text);
   return arg.value() == nullptr;
 }
 

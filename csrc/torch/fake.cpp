@@ -108,9 +108,14 @@ c10::intrusive_ptr<c10::TensorImpl> FakeImpl::shallow_copy_and_detach(c10::Varia
 void FakeImpl::shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) {
   auto* fake = dynamic_cast<FakeImpl*>(other.get());
   TORCH_CHECK(fake, "graphlift: a tensor of the captured program is given the data of one from outside");
-  copy_tensor_metadata(other.get(), this, version_counter(), allow_tensor_metadata_change());
-  slot_ = fake->slot_;
-  device_ = fake->device_;
+  given_data_ |= slot_ != fake->slot_;
+  become(*fake);
+}
+
+void FakeImpl::become(const FakeImpl& other) {
+  copy_tensor_metadata(&other, this, version_counter(), allow_tensor_metadata_change());
+  slot_ = other.slot_;
+  device_ = other.device_;
 }
 
 FakeStorage* fake_storage(const c10::TensorImpl* impl) {

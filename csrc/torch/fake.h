@@ -71,6 +71,10 @@ class FakeImpl final : public c10::TensorImpl {
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,
                                                          bool allow_metadata_change) const override;
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& other) override;
+  // Becomes what `other` is, on its memory; its own version goes on.
+  void become(const FakeImpl& other);
+  // It was given the data of another tensor: x.data = y.
+  bool given_data() const { return given_data_; }
 
  private:
   // A copy of `from`'s place; the caller copies the metadata.
@@ -85,6 +89,7 @@ class FakeImpl final : public c10::TensorImpl {
   mutable std::vector<int64_t> sizes_, strides_;  // what numbers() gave out
   c10::Device device_;
   std::shared_ptr<Slot> slot_;
+  bool given_data_ = false;
   ir::ShapeEnv& env_;
 };
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -39,6 +40,11 @@ struct Root {
   int* tangent;  // where its number goes
 };
 
+bool same_sizes(const ir::Dims& a, const ir::Dims& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const ir::Sym& x, const ir::Sym& y) { return x.same(y); });
+}
+
 class Finish {
  public:
   Finish(Recorder& recorder, std::vector<Primal>& primals, std::vector<at::Tensor> outputs, bool forward_only)
@@ -55,6 +61,7 @@ class Finish {
     refuse_views_of_views();
     ir::ArgList results = forward_results();
     if (!forward_only_) run_backward(&results);
+    refuse_data_that_backward_reads();
     recorder_.graph().outputs() = std::move(results);
     drop_unused();
     put_known_sizes();
@@ -78,10 +85,15 @@ class Finish {
     plan.type = primal.facts->tensor;
     plan.number = primal.number;
     FakeImpl* impl = fake_impl(primal.seen);
-    plan.mutated_metadata = impl->slot() != primal.slot;
+    plan.mutated_metadata = impl->slot() != primal.slot && !impl->given_data();
+    const bool history = primal.seen.requires_grad() && history_changed(primal);
+    if (impl->given_data() && (history || primal.seen._version() != 0))
+      refuse("an input that is given the data of another tensor is written to");
+    if (impl->given_data() && !same_sizes(impl->slot()->type.sizes, plan.type.sizes))
+      refuse("an input is given data of another size");
     plan.mutated_data = !(content(primal) == ir::ValueRef{primal.input, 0});
     if (plan.mutated_metadata) refuse("the sizes, strides or data of an input are replaced");
-    bool flows = primal.seen.requires_grad() && plan.mutated_data && history_changed(primal);
+    bool flows = plan.mutated_data && history;
     plan.unversioned = plan.mutated_data && primal.seen._version() == 0;
     plan.mutated_under_no_grad = plan.mutated_data && !flows && primal.seen.requires_grad();
     traced_->inputs.push_back(std::move(plan));
@@ -103,6 +115,21 @@ class Finish {
         if (i != j && !primals_[j].number && THPVariable_Unpack(primals_[j].object.get()).storage().is_alias_of(memory))
           refuse("an input is written to that shares memory with another input");
     }
+  }
+
+  // An input that is given other data at the exit is kept for the backward as the tensor that it is.
+  void refuse_data_that_backward_reads() {
+    if (traced_->tangents == 0) return;
+    std::unordered_set<const ir::Node*> given;
+    for (const Primal& primal : primals_)
+      if (!primal.number && fake_impl(primal.seen)->given_data()) given.insert(primal.input);
+    if (given.empty()) return;
+    for (const ir::Node& node : recorder_.graph().nodes())
+      for (const ir::Arg& arg : node.args)
+        ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+          if (given.contains(value.node))
+            refuse("an input is given the data of another tensor before its gradient flows");
+        });
   }
 
   // A lazy conjugate of an input, for instance: torch says that it is a view, and its stand-in has memory of its own.
@@ -154,6 +181,8 @@ class Finish {
 
   void plan_output(size_t index, PyObject* object) {
     const at::Tensor& output = outputs_[index];
+    if (output.is_view() && fake_storage(output._base()) && fake_storage(output._base()) != fake_storage(output))
+      refuse("a result is a view of a tensor that was given other memory");
     auto slot = recorder_.slot_of(output);
     FakeStorage* storage = fake_storage(output);
     OutputPlan plan;

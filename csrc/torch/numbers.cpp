@@ -50,6 +50,8 @@ std::optional<double> plain_number(PyObject* object) {
   return static_cast<double>(number);
 }
 
+bool is_positive(const GraphFloatRef& number) { return number->positive && number->positive(); }
+
 bool compared(int op, double a, double b) {
   switch (op) {
     case Py_LT:
@@ -127,7 +129,7 @@ std::optional<Tracer::Decision> TracerImpl::decide(int op, PyObject* left, PyObj
 
 Ref TracerImpl::number_tensor(PyObject* object) const {
   const GraphFloatRef number = graph_float_of(object);
-  return number && !number->maybe_int ? Ref::steal(THPVariable_Wrap(number->tensor)) : Ref();
+  return number && !number->maybe_int && !number->rounded ? Ref::steal(THPVariable_Wrap(number->tensor)) : Ref();
 }
 
 Ref TracerImpl::number_of(PyObject* stand_in) {
@@ -153,6 +155,7 @@ GraphFloatRef TracerImpl::size_as_float(PyObject* size) {
   auto of = std::make_shared<const SizeFloat>(SizeFloat{*value});
   GraphFloat made{graph_tensor(*of, *shapes_)};
   made.maybe_int = true;
+  made.positive = [this, value = *value] { return shapes_->guard(ir::Relation::Lt, 0, value); };
   made.fix = [this, of] { return value_now(*of, *shapes_); };
   return made.tensor.defined() ? std::make_shared<const GraphFloat>(std::move(made)) : nullptr;
 }
@@ -172,8 +175,9 @@ Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
     // Python raises where a double has no answer; what is read from tensors is told apart by who asked for it.
     const bool of_data = (a && a->of_data) || (b && b->of_data);
     const bool chooses = op == Arithmetic::Max || op == Arithmetic::Min;
-    if ((op == Arithmetic::Pow || chooses) && !of_data && !(is_safe && y)) return {};
-    if (op == Arithmetic::Div && (b ? !b->of_data && !is_safe : *y == 0)) return {};
+    const bool decays = op == Arithmetic::Pow && x && *x > 0 && *x <= 1 && size_right && is_positive(b);
+    if (op == Arithmetic::Pow && !of_data && !(is_safe && y) && !decays) return {};
+    if (op == Arithmetic::Div && (b ? !b->of_data && !is_safe && !is_positive(b) : *y == 0)) return {};
     auto operand = [](const GraphFloatRef& of, const std::optional<double>& number) {
       if (of) return of->tensor;
       at::Tensor constant = c10::scalar_to_tensor(*number);
@@ -187,9 +191,30 @@ Ref TracerImpl::arithmetic(Arithmetic op, PyObject* left, PyObject* right) {
     number.of_input = combined(known(a, x), known(b, y), [op](double p, double q) { return compute(op, p, q); });
     const bool int_left = a ? a->maybe_int : PyLong_CheckExact(left),
                int_right = b ? b->maybe_int : PyLong_CheckExact(right);
+    number.rounded = decays || (a && a->rounded) || (b && b->rounded);
+    if (op != Arithmetic::Sub)
+      number.positive = [op, a, b, x, y] {
+        return (a ? is_positive(a) : *x > 0) && (op == Arithmetic::Pow || (b ? is_positive(b) : *y > 0));
+      };
     number.maybe_int = op != Arithmetic::Div && (chooses ? int_left || int_right : int_left && int_right);
     auto value = [op, a, b, x, y] { return compute(op, a ? a->fix() : *x, b ? b->fix() : *y); };
     return wrap_float(std::move(number), of_data ? std::function<double()>() : value);
+  });
+}
+
+// Python raises where there is no answer. Of ints that vary it is known where that is: they are no infinities, and made
+// of positive ones they are positive.
+Ref TracerImpl::function(NumberFunction f, PyObject* object) {
+  return with_python_errors([&]() -> Ref {
+    const GraphFloatRef of = torch::is_symint(object) ? size_as_float(object) : graph_float_of(object);
+    if (!of || of->of_data) return {};
+    const bool positive = f == NumberFunction::Sqrt || f == NumberFunction::Log;
+    if (f != NumberFunction::Tanh && (!of->inputs.empty() || (positive && !is_positive(of)))) return {};
+    GraphFloat number{compute(f, of->tensor)};
+    number.inputs = of->inputs;
+    number.rounded = of->rounded || f != NumberFunction::Sqrt;
+    if (f == NumberFunction::Sqrt) number.positive = of->positive;
+    return wrap_float(std::move(number), [f, of] { return compute(f, of->fix()); });
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/enum_tag.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -85,10 +86,16 @@ std::optional<Functional> try_functional(const FunctionSchema& schema, const std
   return Functional{*handle, std::move(*arguments)};
 }
 
+// Everything that is written is where results go, and is read by no one: max.dim_max, sort.values.
+bool writes_results_alone(const FunctionSchema& schema) {
+  return std::all_of(schema.arguments().begin(), schema.arguments().end(),
+                     [](const Argument& argument) { return !is_written(argument) || argument.is_out(); });
+}
+
 // add_.Tensor -> add.Tensor; add.out -> add.Tensor; _native_batch_norm_legit -> _native_batch_norm_legit_functional.
 std::optional<Functional> find_functional(const FunctionSchema& schema) {
   std::string name = schema.name();
-  bool out = schema.overload_name().find("out") != std::string::npos;
+  bool out = schema.overload_name().find("out") != std::string::npos || writes_results_alone(schema);
   std::vector<std::string> names;
   if (!out && name.ends_with("_") && !name.ends_with("__")) names.push_back(name.substr(0, name.size() - 1));
   if (!out && !names.empty()) names.push_back(names.back() + "_functional");
@@ -126,6 +133,7 @@ std::unique_ptr<OpInfo> make_info(const OperatorHandle& handle) {
   for (const Argument& result : schema.returns()) aliases |= result.alias_info() != nullptr;
   if (!info->written.empty()) {
     info->kind = OpKind::Mutating;
+    info->writes_results_alone = writes_results_alone(schema);
     if (!info->of_torch) {
       info->functional = functional_of_library(schema);
       for (size_t i = 0; i < arguments.size(); ++i) info->functional_arguments.push_back(i);

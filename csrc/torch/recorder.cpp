@@ -194,7 +194,7 @@ ir::Arg Recorder::tensor_argument(const at::Tensor& tensor) {
 }
 
 ir::Arg Recorder::argument(const IValue& value, const c10::Type& type) {
-  if (value.isGenerator()) return generator_argument(value.toGenerator());
+  if (value.isGenerator()) return generator_name(value.toGenerator());
   if (value.isSymFloat()) return to_double(value.toSymFloat());
   if (value.isSymBool()) return value.toSymBool().guard_bool(__FILE__, __LINE__);
   return from_ivalue(
@@ -270,6 +270,30 @@ ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info
 
 void Recorder::record_seed(ir::Arg generator, int64_t seed) {
   random_.insert(add_call(ir::Op(kManualSeed), {std::move(generator), ir::Sym(seed)}, {}));
+}
+
+void Recorder::note_generator(const at::Generator& generator) {
+  made_generators_.emplace_back(generator, name_of_made_generator());
+}
+
+ir::Arg Recorder::generator_name(const at::Generator& generator) const {
+  for (const auto& [made, name] : made_generators_)
+    if (made == generator) return name;
+  return generator_argument(generator);
+}
+
+at::Tensor Recorder::record_state(const at::Generator& generator) {
+  ir::TensorType type;
+  type.dtype = from_torch(c10::kByte);
+  type.sizes = {ir::Sym(state_size(generator))};
+  type.strides = {ir::Sym(1)};
+  ir::Node* node = add_call(ir::Op(kGeneratorState), {generator_name(generator)}, {type});
+  random_.insert(node);
+  return new_tensor(type, {node, 0});
+}
+
+void Recorder::record_set_state(const at::Generator& generator, const at::Tensor& state) {
+  random_.insert(add_call(ir::Op(kSetGeneratorState), {generator_name(generator), value_of(state)}, {}));
 }
 
 void Recorder::push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack) {

@@ -68,6 +68,11 @@ class Recorder {
   bool engine_ran() const { return engine_ran_; }
   // The program seeds a generator; None: all default ones.
   void record_seed(ir::Arg generator, int64_t seed);
+  // The program made a generator on the CPU. It lives as long as the recording.
+  void note_generator(const at::Generator& generator);
+  ir::Arg generator_name(const at::Generator& generator) const;
+  at::Tensor record_state(const at::Generator& generator);
+  void record_set_state(const at::Generator& generator, const at::Tensor& state);
   // A random call that nothing uses: it moves the generator on.
   bool must_stay(const ir::Node* node) const { return random_.contains(node); }
   bool acts() const { return !random_.empty(); }
@@ -128,6 +133,7 @@ class Recorder {
   void dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
   void change_view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
   void refresh(Slot& slot, FakeStorage& storage);
+  bool grows(const at::Tensor& target, ir::ValueRef value, bool structured);
   ir::ValueRef scatter(const Slot& slot, ir::ValueRef parent, ir::ValueRef value);
   ir::ValueRef fit(const ir::TensorType& target, ir::ValueRef old, ir::ValueRef value);
   Results infer_by_torch(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<c10::IValue> stack);
@@ -151,6 +157,7 @@ class Recorder {
   std::vector<at::Tensor> constants_;
   bool engine_ran_ = false;
   std::string failure_;
+  std::vector<std::pair<at::Generator, std::string>> made_generators_;  // with their names in the graph
   std::unordered_set<const ir::Node*> random_;
   std::unordered_set<int> seen_by_offset_;
 };

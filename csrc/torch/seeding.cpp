@@ -1,10 +1,14 @@
 // Owns: see seeding.h.
 #include "torch/seeding.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -16,6 +20,7 @@ namespace graphlift::torch_layer {
 namespace {
 
 constexpr std::string_view kName = "graphlift generator ";
+constexpr std::string_view kMadeName = "graphlift made generator ";
 
 std::mutex& mutex() {
   static auto* made = new std::mutex;
@@ -45,7 +50,42 @@ void manual_seed(const std::optional<at::Generator>& generator, int64_t seed) {
   seeded.set_current_seed(static_cast<uint64_t>(seed));
 }
 
+at::Generator or_default(const std::optional<at::Generator>& generator) {
+  return generator ? *generator : at::detail::getDefaultCPUGenerator();
+}
+
+at::Tensor generator_state(const std::optional<at::Generator>& given) {
+  at::Generator generator = or_default(given);
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const std::optional<at::Generator>& given, const at::Tensor& state) {
+  at::Generator generator = or_default(given);
+  std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(state);
+}
+
+at::Generator made_generator(const std::string& name) {
+  thread_local std::unordered_map<std::string, at::Generator> made;
+  auto found = made.find(name);
+  return found != made.end() ? found->second : made.emplace(name, at::detail::createCPUGenerator()).first->second;
+}
+
 }  // namespace
+
+int64_t state_size(const at::Generator& generator) {
+  c10::impl::ExcludeDispatchKeyGuard below(
+      c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
+  return generator_state(generator).numel();
+}
+
+std::string name_of_made_generator() {
+  static std::atomic<int64_t> last{0};
+  return std::string(kMadeName) + std::to_string(++last);
+}
+
+bool names_made_generator(const std::string& text) { return text.starts_with(kMadeName); }
 
 void register_seeding() {
   static auto* library = [] {
@@ -53,6 +93,8 @@ void register_seeding() {
       return static_cast<torch::Library*>(nullptr);
     auto* made = new torch::Library(torch::Library::FRAGMENT, "graphlift", std::nullopt, __FILE__, __LINE__);
     made->def("manual_seed(Generator? generator, int seed) -> ()", manual_seed);
+    made->def("generator_state(Generator? generator) -> Tensor", generator_state);
+    made->def("set_generator_state(Generator? generator, Tensor state) -> ()", set_generator_state);
     return made;
   }();
   (void)library;
@@ -73,6 +115,7 @@ ir::Arg generator_argument(const at::Generator& generator) {
 bool names_generator(const std::string& text) { return text.starts_with(kName); }
 
 at::Generator named_generator(const std::string& name) {
+  if (names_made_generator(name)) return made_generator(name);
   std::lock_guard<std::mutex> lock(mutex());
   const size_t index = names_generator(name) ? std::stoul(name.substr(kName.size())) : generators().size();
   GL_CHECK(index < generators().size(), "no generator is called " + name);

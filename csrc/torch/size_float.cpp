@@ -10,6 +10,24 @@
 
 namespace graphlift::torch_layer {
 
+namespace {
+
+struct FunctionRow {
+  NumberFunction function;
+  double (*of_number)(double);
+  at::Tensor (*of_tensor)(const at::Tensor&);
+};
+constexpr FunctionRow kFunctions[] = {
+    {NumberFunction::Sqrt, std::sqrt, at::sqrt}, {NumberFunction::Log, std::log, at::log},
+    {NumberFunction::Cos, std::cos, at::cos},    {NumberFunction::Sin, std::sin, at::sin},
+    {NumberFunction::Tanh, std::tanh, at::tanh},
+};
+
+}  // namespace
+
+double compute(NumberFunction f, double x) { return kFunctions[static_cast<size_t>(f)].of_number(x); }
+at::Tensor compute(NumberFunction f, const at::Tensor& x) { return kFunctions[static_cast<size_t>(f)].of_tensor(x); }
+
 at::Tensor compute(Arithmetic op, const at::Tensor& a, const at::Tensor& b) {
   switch (op) {
     case Arithmetic::Add:

@@ -12,6 +12,8 @@
 
 namespace graphlift::torch_layer {
 
+double compute(NumberFunction f, double x);
+at::Tensor compute(NumberFunction f, const at::Tensor& x);
 double compute(Arithmetic op, double a, double b);
 at::Tensor compute(Arithmetic op, const at::Tensor& a, const at::Tensor& b);
 

@@ -10,6 +10,7 @@
 
 #include "torch/convert.h"
 #include "torch/recorder.h"
+#include "torch/sym_node.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -113,6 +114,57 @@ bool eye_out(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, St
   return true;
 }
 
+// The stand-in whose memory is replaced: made here, and nothing else lies on its memory. Breaks on any other.
+FakeImpl* replaceable(Recorder& recorder, const OperatorHandle& handle, const at::Tensor& self, bool shared = false) {
+  FakeImpl* impl = fake_storage(self) && fake_storage(self)->primal < 0 ? fake_impl(self) : nullptr;
+  if (!impl || impl->given_data() || self.requires_grad() || (!shared && self.storage().use_count() > 1))
+    recorder.break_now("unsupported_tensor", "one whose memory " + handle.schema().name() + " replaces");
+  return impl;
+}
+
+// set_(source): from now on it lies where the source lies.
+bool set_memory(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  const at::Tensor source = torch::jit::peek(stack, 1, 2).toTensor(), self = torch::jit::peek(stack, 0, 2).toTensor();
+  FakeImpl* impl = replaceable(recorder, handle, self, /*shared=*/true);
+  FakeImpl* from = fake_storage(source) ? fake_impl(source) : nullptr;
+  if (!from || source.requires_grad() || source.dtype() != self.dtype() || source.device() != self.device())
+    recorder.break_now("unsupported_tensor", "one whose memory " + handle.schema().name() + " replaces");
+  impl->become(*from);
+  torch::jit::drop(stack, 1);
+  return true;
+}
+
+// resize_(sizes): the first elements of its memory, or new memory where it had none.
+bool resize(Recorder& recorder, const OperatorHandle& handle, const OpInfo&, Stack& stack) {
+  const at::Tensor self = torch::jit::peek(stack, 0, 3).toTensor();
+  FakeImpl* impl = replaceable(recorder, handle, self);
+  const auto slot = impl->slot();
+  const bool plain = torch::jit::peek(stack, 2, 3).isNone() && slot == fake_storage(self)->base &&
+                     self.is_contiguous() && self.storage_offset() == 0;
+  ir::TensorType type = slot->type;
+  type.sizes.clear();
+  for (const IValue& size : torch::jit::peek(stack, 1, 3).toListRef()) {
+    const auto sym = to_sym(size.toSymInt());
+    type.sizes.push_back(sym ? *sym : ir::Sym(size.toSymInt().guard_int(__FILE__, __LINE__)));
+  }
+  type.strides = ir::contiguous_strides(type.sizes);
+  const int64_t before = recorder.shapes().specialize(slot->type.numel());
+  const int64_t behind = recorder.shapes().specialize(type.numel());
+  if (!plain || (behind > before && before > 0))
+    recorder.break_now("unsupported_tensor", "one that " + handle.schema().name() + " lays out anew");
+  ir::ArgList sizes(type.sizes.begin(), type.sizes.end()), strides(type.strides.begin(), type.strides.end());
+  const ir::ValueRef value =
+      before == 0 && behind > 0
+          ? recorder.add_simple("aten::empty.memory_format",
+                                {std::move(sizes), type.dtype, ir::None{}, type.device, ir::None{}, ir::None{}}, type)
+          : recorder.add_simple("aten::as_strided.default",
+                                {recorder.value_of(self), std::move(sizes), std::move(strides), ir::Sym(0)}, type);
+  const at::Tensor made = recorder.new_tensor(type, value);
+  impl->become(*fake_impl(made));
+  torch::jit::drop(stack, 2);
+  return true;
+}
+
 struct SpecialRow {
   std::string_view op;
   SpecialCall call;
@@ -132,6 +184,8 @@ constexpr SpecialRow kSpecial[] = {
     {"aten::native_batch_norm.default", native_batch_norm},
     {"aten::cudnn_batch_norm.default", cudnn_batch_norm},
     {"aten::record_stream.default", drop_call},
+    {"aten::set_.source_Tensor", set_memory},
+    {"aten::resize_.default", resize},
 };
 
 struct BreakRow {
@@ -139,12 +193,10 @@ struct BreakRow {
   const char* kind;
 };
 constexpr BreakRow kBreaks[] = {
-    {"aten::set_.source_Tensor", "unsupported_tensor"},
     {"aten::set_.source_Storage", "unsupported_tensor"},
     {"aten::set_.source_Storage_storage_offset", "unsupported_tensor"},
     {"aten::set_.source_Tensor_storage_offset", "unsupported_tensor"},
     {"aten::set_.default", "unsupported_tensor"},
-    {"aten::resize_.default", "unsupported_tensor"},
     {"aten::resize_as_.default", "unsupported_tensor"},
     {"aten::equal.default", "data_dependent"},
     {"aten::nonzero.default", "data_dependent"},

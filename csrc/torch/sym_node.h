@@ -28,6 +28,8 @@ struct GraphFloat {
   std::vector<int> inputs = {};          // primals that it is made of
   std::optional<OfInput> of_input = {};  // where decisions on it can be guarded
   bool maybe_int = false;                // in Python it may be an int: max(1, x)
+  bool rounded = false;  // its last digit may be another one than Python's, which the program itself must not see
+  std::function<bool()> positive = {};  // it is, which is guarded; null: not known
   std::function<double()> fix = {};  // its value now, which the recording then relies on; throws when nobody knows it
 };
 using GraphFloatRef = std::shared_ptr<const GraphFloat>;

@@ -64,6 +64,11 @@ bool is_stand_in(PyObject* object) {
   return fake_storage(THPVariable_Unpack(innermost(object).get()));
 }
 
+bool lie_alike(PyObject* a, PyObject* b) {
+  const FakeImpl *left = fake_impl(THPVariable_Unpack(a)), *right = fake_impl(THPVariable_Unpack(b));
+  return left && right && left->slot() == right->slot();
+}
+
 bool is_sym_scalar(PyObject* object) {
   return derives(object, torch::get_symint_class().ptr()) || derives(object, torch::get_symfloat_class().ptr()) ||
          derives(object, torch::get_symbool_class().ptr());
@@ -228,10 +233,48 @@ Ref TracerImpl::frozen(PyObject* stand_in) {
   });
 }
 
+namespace {
+
+const at::Generator& generator_in(PyObject* object) { return reinterpret_cast<THPGenerator*>(object)->cdata; }
+bool is_on_cpu(const at::Generator& generator) { return generator.device().is_cpu(); }
+
+}  // namespace
+
 void TracerImpl::seed(PyObject* generator, int64_t seed) {
   if (calls_) calls_->refuse("a random generator is seeded");
-  const auto* given = reinterpret_cast<THPGenerator*>(generator);
-  recorder_.record_seed(given ? generator_argument(given->cdata) : ir::Arg(), seed);
+  recorder_.record_seed(generator ? recorder_.generator_name(generator_in(generator)) : ir::Arg(), seed);
+}
+
+bool TracerImpl::make_generator(PyObject* object) {
+  const at::Generator& generator = generator_in(object);
+  if (!is_on_cpu(generator)) return false;
+  if (calls_) calls_->refuse("a random generator is made");
+  recorder_.note_generator(generator);
+  recorder_.record_seed(recorder_.generator_name(generator), static_cast<int64_t>(c10::default_rng_seed_val));
+  return true;
+}
+
+Ref TracerImpl::generator_state(PyObject* object) {
+  return with_python_errors([&] {
+    const at::Generator& generator = generator_in(object);
+    if (!is_on_cpu(generator)) return Ref();
+    if (calls_) calls_->refuse("the state of a random generator is read");
+    return Ref::steal(THPVariable_Wrap(recorder_.record_state(generator)));
+  });
+}
+
+bool TracerImpl::set_generator_state(PyObject* object, PyObject* state) {
+  const Ref done = with_python_errors([&] {
+    const at::Generator& generator = generator_in(object);
+    const at::Tensor& given = THPVariable_Unpack(state);
+    const bool fits = is_on_cpu(generator) && fake_storage(given) && given.is_cpu() && given.dtype() == c10::kByte &&
+                      given.dim() == 1 && given.size(0) == state_size(generator);
+    if (!fits) return Ref();
+    if (calls_) calls_->refuse("the state of a random generator is set");
+    recorder_.record_set_state(generator, given);
+    return Ref::borrow(Py_None);
+  });
+  return static_cast<bool>(done);
 }
 
 }  // namespace graphlift::torch_layer

@@ -19,10 +19,11 @@
 
 namespace graphlift::torch_layer {
 
-bool is_tensor(PyObject* object);       // torch.Tensor or a subclass (exact C check)
-bool is_stand_in(PyObject* object);     // a tensor made by a Tracer, or functorch's wrapper of one
-bool is_sym_scalar(PyObject* object);   // torch.SymInt / SymFloat / SymBool
-bool is_graph_float(PyObject* object);  // a torch.SymFloat of Tracer's
+bool is_tensor(PyObject* object);          // torch.Tensor or a subclass (exact C check)
+bool is_stand_in(PyObject* object);        // a tensor made by a Tracer, or functorch's wrapper of one
+bool lie_alike(PyObject* a, PyObject* b);  // stand-ins of the same memory, laid out alike
+bool is_sym_scalar(PyObject* object);      // torch.SymInt / SymFloat / SymBool
+bool is_graph_float(PyObject* object);     // a torch.SymFloat of Tracer's
 bool is_plain_tensor_class(
     PyObject* object);  // class is torch.Tensor, nn.Parameter or nn.Buffer's; no __torch_function__ of its own
 
@@ -90,6 +91,7 @@ struct Traced {
 };
 
 enum class Arithmetic : uint8_t { Add, Sub, Mul, Div, Pow, Max, Min };  // Max, Min: Python's, of two
+enum class NumberFunction : uint8_t { Sqrt, Log, Cos, Sin, Tanh };      // of Python's math
 
 class Tracer {
  public:
@@ -120,6 +122,7 @@ class Tracer {
   virtual Ref number_tensor(PyObject* number) const = 0;  // its stand-in as an output; null: no such float
   // Null without an error: not among such floats and plain numbers, or Python might raise.
   virtual Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) = 0;
+  virtual Ref function(NumberFunction f, PyObject* number) = 0;  // likewise, of an int that varies too
   // A comparison (Py_LT, ...) of such floats that were read from one input: what it gives now, and the check on that
   // primal that it gives the same again.
   struct Decision {
@@ -146,6 +149,10 @@ class Tracer {
 
   // A generator from outside is seeded (null: all default ones, as torch.manual_seed does).
   virtual void seed(PyObject* generator, int64_t seed) = 0;
+  // The program makes a generator. False without an error: not on the CPU, as for its state.
+  virtual bool make_generator(PyObject* generator) = 0;
+  virtual Ref generator_state(PyObject* generator) = 0;
+  virtual bool set_generator_state(PyObject* generator, PyObject* state) = 0;
   // Records calls as the program makes them as well; before start().
   virtual void record_calls(ProgramCalls::Stack stack) = 0;
   virtual ProgramCalls* calls() const = 0;  // null: nobody asked

@@ -81,6 +81,10 @@ class TracerImpl final : public Tracer {
   Ref number_of(PyObject* stand_in) override;
   std::optional<int> number_primal(PyObject* number) const override;
   Ref number_tensor(PyObject* number) const override;
+  bool make_generator(PyObject* generator) override;
+  Ref generator_state(PyObject* generator) override;
+  bool set_generator_state(PyObject* generator, PyObject* state) override;
+  Ref function(NumberFunction f, PyObject* number) override;
   Ref arithmetic(Arithmetic op, PyObject* left, PyObject* right) override;
   std::optional<Decision> decide(int op, PyObject* left, PyObject* right) override;
   Reached reached(std::span<PyObject* const> roots) override;

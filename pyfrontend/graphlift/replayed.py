@@ -26,3 +26,8 @@ def set_torch_function_state(name: str) -> None:
     """What DisableTorchFunctionSubclass switches, by the state's name in torch's enumeration."""
     torch_core = sys.modules["torch._C"]
     torch_core._set_torch_function_state(getattr(torch_core._TorchFunctionState, name))
+
+
+def set_data(tensor, value) -> None:
+    """tensor.data = value"""
+    tensor.data = value

@@ -155,6 +155,45 @@ def cond(pred, true_fn, false_fn, operands=()):
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """torch.while_loop as torch describes it, on tensors: the branch on data is a break, and all rounds share a region.
+
+    What torch would refuse is left to torch's own.
+    """
+    carried = carried_inputs
+    while True:
+        goes_on = cond_fn(*carried)
+        if isinstance(goes_on, torch.Tensor) and (goes_on.dim() != 0 or goes_on.dtype is not torch.bool):
+            return while_loop_of_torch(cond_fn, body_fn, carried_inputs)
+        if not goes_on:
+            break
+        made = body_fn(*carried)
+        if not _may_follow(made, carried):
+            return while_loop_of_torch(cond_fn, body_fn, carried_inputs)
+        carried = made
+    return type(carried)(tensor.clone() for tensor in carried) if carried is carried_inputs else carried
+
+
+def _may_follow(made, carried):
+    if type(made) is not type(carried) or len(made) != len(carried):
+        return False
+    return all(
+        isinstance(new, torch.Tensor)
+        and new is not old
+        and new.shape == old.shape
+        and new.dtype is old.dtype
+        and new.device == old.device
+        for new, old in zip(made, carried, strict=True)
+    )
+
+
+def while_loop_of_torch(cond_fn, body_fn, carried_inputs):
+    """A break: torch compiles the loop anew in each call."""
+    from torch._higher_order_ops import while_loop as torchs_own
+
+    return torchs_own(cond_fn, body_fn, carried_inputs)
+
+
 def _upsampling(name):
     """One of torch._C._nn's functions for torch.nn.functional.interpolate, on sizes that vary."""
     operator = getattr(torch.ops.aten, name).default
@@ -189,6 +228,7 @@ _UPSAMPLING = (
 TABLE = {
     "torch._C._nn.one_hot": one_hot,
     "torch.cond": cond,
+    "torch._higher_order_ops.while_loop.while_loop": while_loop,
     **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,
     "torch.utils.checkpoint._checkpoint_without_reentrant_generator": checkpoint_without_reentrant,

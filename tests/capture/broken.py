@@ -344,7 +344,7 @@ def has_a_hook_that_notes_gradients(x, w, notes):
 @breaks("tensor_attribute_store")
 def replaces_the_data(x):
     y = x * 2
-    x.data = torch.zeros(3)  # break
+    x.data = torch.zeros(3, dtype=torch.float64)  # break
     return y + x
 
 

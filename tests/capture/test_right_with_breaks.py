@@ -72,7 +72,7 @@ RIGHT = {
     "sparse": sparse_tensors,
     "nested": nested_tensors,
     "a numpy round trip": lambda x: torch.from_numpy((x * 2).numpy()) + 1,
-    "generators": lambda x: x + torch.randn(2, 3, generator=torch.Generator().manual_seed(3)),
+    "generators of the system's": lambda x: x + torch.Generator().seed() * 0 + 1,
 }
 
 

@@ -70,6 +70,10 @@ class FakeTracer final : public torch_layer::Tracer {
   Ref number_of(PyObject*) override { return Ref(); }
   Ref number_tensor(PyObject*) const override { return Ref(); }
   Ref arithmetic(torch_layer::Arithmetic, PyObject*, PyObject*) override { return Ref(); }
+  Ref function(torch_layer::NumberFunction, PyObject*) override { return Ref(); }
+  bool make_generator(PyObject*) override { return false; }
+  Ref generator_state(PyObject*) override { return Ref(); }
+  bool set_generator_state(PyObject*, PyObject*) override { return false; }
   std::optional<Decision> decide(int, PyObject*, PyObject*) override { return std::nullopt; }
   Reached reached(std::span<PyObject* const>) override { return {}; }
   bool in_backward() const override { return false; }

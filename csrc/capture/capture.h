@@ -129,7 +129,7 @@ class Capture {
   // or break.
   std::function<bool(int slot)> admit_root_local;
   bool deriving = false;               // the snapshot is taken, and the backward of what the region returns is derived
-  int hooks_running = 0;               // calls of hooks on gradients, while deriving
+  std::vector<size_t> hooks;           // that run while deriving: how many frames there were when each was called
   int hash_reads = 0;                  // calls for a hash, as a number, that are being evaluated
   bool address_hashed = false;         // a __hash__ in Python read an address, for C code to tell keys apart
   PyObject* handled_before = Py_None;  // what sys.exc_info() told of when the attempt began

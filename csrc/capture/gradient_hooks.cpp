@@ -32,16 +32,16 @@ Ref call_unobserved(const CallArgs& call) {
 Ref call_hook(Capture& capture, PyObject* hook, PyObject* args, PyObject* kwargs) {
   const bool again = capture.deriving;
   const size_t before = acts_so_far(capture);
-  capture.hooks_running += again;
+  if (again) capture.hooks.push_back(capture.frames.size());
   Ref result = call_ex(capture, hook, args, kwargs);
-  capture.hooks_running -= again;
+  if (again) capture.hooks.pop_back();
   if (again && !capture.pending && acts_so_far(capture) != before) refuse_acts(capture);
   return capture.pending ? Ref() : std::move(result);
 }
 
 // torch's own code keeps what it needs between two hooks of a module.
 bool may_act(Capture& capture) {
-  if (capture.hooks_running == 0 || in_torch(capture)) return true;
+  if (capture.hooks.empty() || (capture.frames.size() > capture.hooks.back() && in_torch(capture))) return true;
   if (!capture.pending) refuse_acts(capture);
   return false;
 }
@@ -89,10 +89,21 @@ bool HooksOfLeaves::add(PyObject* stand_in, const char* method, const std::vecto
   return true;
 }
 
+namespace {
+
+// The engine calls them on a thread of its own, that nobody watches.
+bool lies_on_gpu(PyObject* tensor) {
+  const Ref answer = Ref::steal(PyObject_GetAttrString(tensor, "is_cuda"));
+  if (!answer) PyErr_Clear();
+  return answer.get() != Py_False;
+}
+
+}  // namespace
+
 bool HooksOfLeaves::add(PyObject* stand_in, const torch_layer::GradientHooks& hooks) {
-  bool known = hooks.others;
-  for (const Ref& dict : hooks.dicts) known |= capture_.is_outside(dict.get());
-  if (known) {
+  bool refused = hooks.others || lies_on_gpu(stand_in);
+  for (const Ref& dict : hooks.dicts) refused |= capture_.is_outside(dict.get());  // the program looked at them
+  if (refused) {
     break_here(capture_, "backward_call", "a parameter has a hook on its gradient");
     return false;
   }

@@ -53,12 +53,13 @@ bool load(Capture& capture, PyObject* stand_in) {
   return true;
 }
 
-bool load_leaves(Capture& capture, const std::vector<PyObject*>& leaves, HooksOfLeaves* hooks) {
+// Of leaves that the engine reaches, whether it accumulates into them or gives their gradients to the program.
+bool load_leaves(Capture& capture, const std::vector<PyObject*>& leaves, bool accumulated, HooksOfLeaves* hooks) {
   for (PyObject* leaf : leaves) {
     torch_layer::GradientHooks found = torch_layer::gradient_hooks(real_of(capture, leaf));
     if (found.any() && !hooks->add(leaf, found)) return false;
     capture.guards.add_check(origin_of(capture, leaf), torch_layer::gradient_hooks_check(std::move(found)));
-    if (!load(capture, leaf)) return false;
+    if (accumulated && !load(capture, leaf)) return false;
   }
   return true;
 }
@@ -111,7 +112,7 @@ Ref run_engine(Capture& capture, const CallArgs& call) {
     }
     const torch_layer::Tracer::Reached reached = capture.tracer->reached(roots);
     if (!reached.refuse.empty()) return break_here(capture, "backward_call", reached.refuse);
-    if (accumulates(call) && !load_leaves(capture, reached.leaves, &hooks)) return Ref();
+    if (!load_leaves(capture, reached.leaves, accumulates(call), &hooks)) return Ref();
   }
   Ref result =
       Ref::steal(PyObject_Vectorcall(engine_method(), call.args, static_cast<size_t>(call.nargs), call.kwnames));

@@ -278,6 +278,41 @@ def test_another_hook_is_another_region():
     assert counts["graph_breaks"] == 0 and counts["graphs"] >= 3, counts
 
 
+def test_hooks_of_leaves_whose_gradients_are_asked_for():
+    def program(x, y):
+        first, second = torch.autograd.grad((x * y).sum(), (x, y))
+        return first * 2 + second
+
+    def hooked(k):
+        x, y = pair(k)
+        x.register_hook(lambda gradient: gradient * 3)
+        return x, y
+
+    compiled = graphlift.compile(program)
+    for k in range(3):
+        same(compiled(*pair(k)), program(*pair(k)))
+        same(compiled(*hooked(k)), program(*hooked(k)))
+    assert graphlift.counters()["graph_breaks"] == 0
+
+
+def bound_methods(x, y, notes):
+    z, own = x * y, []
+    z.register_hook(own.append)
+    notes.append(own)
+    return (z * 2).sum()
+
+
+def test_a_method_of_a_container_as_a_hook():
+    def account(function):
+        (x, y), notes = pair(), []
+        function(x, y, notes).backward()
+        return notes, x.grad, y.grad
+
+    compiled = graphlift.compile(bound_methods)
+    for _ in range(2):
+        same(account(compiled), account(bound_methods))
+
+
 # --- hooks of modules -------------------------------------------------------------------------------------------------
 
 

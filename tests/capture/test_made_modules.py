@@ -72,6 +72,14 @@ def kinds_of_tensors(x):
     return x * p * b, told, p.is_leaf, b.is_leaf, p.grad_fn is None, b.persistent, type(p).__name__, b
 
 
+def on_shared_memory(x):
+    data = torch.ones(3) * 2
+    p, q = nn.Parameter(data), nn.Parameter(data)
+    with torch.no_grad():
+        data.add_(1)
+    return x * p + q, p, q, data
+
+
 def without_gradients(x):
     with torch.no_grad():
         p = nn.Parameter(torch.ones(3) * 2)
@@ -151,6 +159,7 @@ PROGRAMS = [
     a_class_of_modules,
     by_keywords,
     kinds_of_tensors,
+    on_shared_memory,
     without_gradients,
     on_memory_of_the_caller,
     lists_and_dicts,

@@ -1,5 +1,7 @@
 """Reads at places from data in kernels: values and gradients are eager's, neighbours fuse, and places out of range are eager's errors."""
 
+import logging
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -157,6 +159,31 @@ def test_cross_entropy(dtype, reduction, rows):
     b.backward()
     low = dtype == torch.bfloat16  # the softmax is rounded in between by eager
     torch.testing.assert_close(expected.grad, got.grad, **(dict(rtol=0.05, atol=0.01) if low else {}))
+
+
+def stores(text):
+    return " ".join(line for line in text.splitlines() if line.startswith("store "))
+
+
+def test_of_a_log_softmax_only_what_the_loss_reads_is_computed(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("graphlift"), "propagate", True)
+    graphlift.set_logs("output_code")
+    scores, bias, targets = table(300, 37), table(37), torch.randint(0, 37, (300,))
+    targets[::3] = -100
+    programs = [
+        (lambda x, b, t: F.cross_entropy(x, t), True),
+        (lambda x, b, t: F.cross_entropy(x * 0.5, t), True),
+        (lambda x, b, t: F.cross_entropy(x + b, t), False),  # of a row per batch there is none to pick from
+        (lambda x, b, t: F.nll_loss(x.log_softmax(0), t), False),
+    ]
+    try:
+        for program, alone in programs:
+            caplog.clear()
+            with caplog.at_level(logging.DEBUG):
+                holds(program, scores, bias, targets, kernels=2)
+            assert ("store v" in caplog.text) and alone == (" 37*a" not in stores(caplog.text))
+    finally:
+        graphlift.set_logs()
 
 
 def test_sizes_that_vary():

@@ -94,8 +94,10 @@ class Picker {
  public:
   Picker(TensorGraph* graph, Value place, PlaceCheck check) : graph_(*graph), place_(place), check_(std::move(check)) {}
 
+  // Of one class, too, something is picked: what is picked is checked.
   Value run(Value rows) {
-    const Value picked = rows->kind == TensorNode::Kind::Map ? pick(rows) : nullptr;
+    const bool again = rows->kind == TensorNode::Kind::Map && !rows->sizes[1].same(1);
+    const Value picked = again ? pick(rows) : nullptr;
     return picked ? picked : gather(rows);
   }
 

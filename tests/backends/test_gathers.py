@@ -212,6 +212,8 @@ WRONG = {
     "second dim": (lambda w, i: w[:, i] + 1, (4, -5)),
     "target": (lambda w, i: F.nll_loss(w[:3], i % 100), (4, 80)),
     "ignored": (lambda w, i: F.nll_loss(w[:3], i, ignore_index=3), (4, -1)),
+    "of a log softmax": (lambda w, i: F.cross_entropy(w[:3], i % 100), (4, 80)),
+    "of one class": (lambda w, i: F.cross_entropy(w[:3, :1], i // 4), (4, -1)),
     "computed": (lambda w, i: w[i + 5] + 1, (4,)),
 }
 

@@ -1,4 +1,6 @@
 // Owns: lowering of losses and of their gradients.
+#include <unordered_map>
+
 #include "backends/codegen/lower_rule.h"
 #include "ops/layout.h"
 
@@ -86,6 +88,52 @@ Expr is_target(LowerCall& call, const Expr& target, const ir::Dims& sizes) {
   return index == Expr(&graph, column);
 }
 
+// Of rows [n, c] the element at a place per row [n]. What is computed is computed again of picked elements, so that it
+// need not be in memory: of a log softmax one element of a row is left.
+class Picker {
+ public:
+  Picker(TensorGraph* graph, Value place, PlaceCheck check) : graph_(*graph), place_(place), check_(std::move(check)) {}
+
+  // Of one class, too, something is picked: what is picked is checked.
+  Value run(Value rows) {
+    const bool again = rows->kind == TensorNode::Kind::Map && !rows->sizes[1].same(1);
+    const Value picked = again ? pick(rows) : nullptr;
+    return picked ? picked : gather(rows);
+  }
+
+ private:
+  Value gather(Value rows) {
+    const Value picked = graph_.gather({place_}, rows, place_->sizes, {-1, 0}, {{0}, {}});
+    picked->checks.push_back(check_);
+    return picked;
+  }
+
+  // Null: something in front of it is neither element-wise nor in memory.
+  Value pick(Value rows) {
+    if (rows->rank() == 0) return rows;
+    if (rows->rank() != 2 || !rows->sizes[0].same(place_->sizes[0])) return nullptr;
+    if (rows->sizes[1].same(1)) return graph_.drop_dims(rows, {false, true});
+    const auto [known, fresh] = picked_.emplace(rows, nullptr);
+    if (!fresh) return known->second;
+    return picked_[rows] = memory_of(rows)->kind == TensorNode::Kind::Buffer ? gather(rows) : again(rows);
+  }
+
+  Value again(Value rows) {
+    if (rows->kind != TensorNode::Kind::Map) return nullptr;
+    std::vector<Value> args;
+    for (const Value arg : rows->args) {
+      args.push_back(pick(arg));
+      if (!args.back()) return nullptr;
+    }
+    return rows->prim == Prim::Cast ? graph_.cast(args[0], rows->dtype) : graph_.map(rows->prim, std::move(args));
+  }
+
+  TensorGraph& graph_;
+  const Value place_;
+  const PlaceCheck check_;
+  std::unordered_map<Value, Value> picked_;
+};
+
 // self, target, weight, reduction, ignore_index -> the loss, and the number of targets that are not ignored.
 bool nll_loss_forward(LowerCall& call) {
   if (!call.gathers || !call.none(2) || call.type(0).rank() != 2 || call.type(1).dtype != DType::int64) return false;
@@ -95,10 +143,9 @@ bool nll_loss_forward(LowerCall& call) {
   const Expr self = call.tensor(0), target = call.tensor(1);
   const Expr counts = target != target.number(ignored);
   const Expr place = select(counts, target, target.number(0.0));
-  const Value picked = call.graph.gather({place.value()}, self.value(), target.sizes(), {-1, 0}, {{0}, {}});
-  picked->checks.push_back(
-      {*call.node.args[1].value(), classes, 0, PlaceCheck::Words::Target, false, ignored.constant()});
-  const Expr loss(&call.graph, picked), none = loss.number(0.0);
+  Picker picker(&call.graph, place.value(),
+                {*call.node.args[1].value(), classes, 0, PlaceCheck::Words::Target, false, ignored.constant()});
+  const Expr loss(&call.graph, picker.run(self.value())), none = loss.number(0.0);
   const Expr total = all_sum(select(counts, none - loss, none)), weight = all_sum(counts.cast(loss.type()));
   call.give(reduction == kMean ? total / weight : total);
   return call.give(weight);

@@ -172,6 +172,18 @@ bool log_softmax(LowerCall& call) {
   return call.give(parts.shifted - apply(Prim::Log, parts.total));
 }
 
+// self, dim, keepdim. What is infinite is not taken off: it stays.
+bool log_sum_exp(LowerCall& call) {
+  const Expr x = call.operand(0, call.out().dtype);
+  if (is_empty(x)) return false;
+  const auto dims = call.dims(1, x.rank());
+  const Expr largest(&call.graph, call.graph.reduce(ReduceKind::Max, x.value(), dims));
+  const Expr off =
+      select(apply(Prim::Abs, largest) < std::numeric_limits<double>::infinity(), largest, largest.number(0.0));
+  const Expr y = apply(Prim::Log, sum(apply(Prim::Exp, x - off), dims)) + off;
+  return call.give(call.boolean(2) ? y : Expr(&call.graph, call.graph.drop_dims(y.value(), dims)));
+}
+
 // grad, output, dim, input_dtype.
 bool softmax_backward(LowerCall& call) {
   const Expr grad = call.tensor(0), y = call.tensor(1);
@@ -212,6 +224,7 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("_softmax", "default", softmax),
     GL_LOWER("_safe_softmax", "default", safe_softmax),
     GL_LOWER("_log_softmax", "default", log_softmax),
+    GL_LOWER("logsumexp", "default", log_sum_exp),
     GL_LOWER("_softmax_backward_data", "default", softmax_backward),
     GL_LOWER("_log_softmax_backward_data", "default", log_softmax_backward),
 };

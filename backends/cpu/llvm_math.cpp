@@ -129,8 +129,7 @@ Reg emit_erf(Code& code, const Reg& argument) {
                        -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02});
   const Reg q = f.polynomial(z, {-1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03,
                                  -7.37332916720468e-03, -1.42647390514189e-02});
-  const Reg small = code.compare("fcmp olt", code.intrinsic("fabs", {argument}), f.c(1e-4));
-  return code.select(small, f.mul(argument, f.c(1.1283791670955126)), f.div(f.mul(x, p), q));
+  return f.mul(x, f.div(p, q));  // of denormals the product with p would be none
 }
 
 }  // namespace graphlift::cpu

@@ -73,7 +73,7 @@ void NodeWriter::ask_ahead(const std::string& pointer, const Affine& index, DTyp
   code_.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)");
   for (int at = 0; at < lanes * ir::bytes(dtype); at += kLine) {
     const std::string place = code_.element(pointer, dtype, add(step, whole(at / ir::bytes(dtype))));
-    code_.line("call void @llvm.prefetch.p0(ptr " + place + ", i32 0, i32 3, i32 1)");
+    code_.line("call void @llvm.prefetch.p0(ptr " + place + ", i32 0, i32 2, i32 1)");  // into the second cache
   }
 }
 

@@ -1,5 +1,7 @@
 """Reads at places from data in kernels: values and gradients are eager's, neighbours fuse, and places out of range are eager's errors."""
 
+import logging
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -159,6 +161,31 @@ def test_cross_entropy(dtype, reduction, rows):
     torch.testing.assert_close(expected.grad, got.grad, **(dict(rtol=0.05, atol=0.01) if low else {}))
 
 
+def stores(text):
+    return " ".join(line for line in text.splitlines() if line.startswith("store "))
+
+
+def test_of_a_log_softmax_only_what_the_loss_reads_is_computed(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("graphlift"), "propagate", True)
+    graphlift.set_logs("output_code")
+    scores, bias, targets = table(300, 37), table(37), torch.randint(0, 37, (300,))
+    targets[::3] = -100
+    programs = [
+        (lambda x, b, t: F.cross_entropy(x, t), True),
+        (lambda x, b, t: F.cross_entropy(x * 0.5, t), True),
+        (lambda x, b, t: F.cross_entropy(x + b, t), False),  # of a row per batch there is none to pick from
+        (lambda x, b, t: F.nll_loss(x.log_softmax(0), t), False),
+    ]
+    try:
+        for program, alone in programs:
+            caplog.clear()
+            with caplog.at_level(logging.DEBUG):
+                holds(program, scores, bias, targets, kernels=2)
+            assert ("store v" in caplog.text) and alone == (" 37*a" not in stores(caplog.text))
+    finally:
+        graphlift.set_logs()
+
+
 def test_sizes_that_vary():
     compiled = graphlift.compile(embedded, fullgraph=True, dynamic=True)
     args = [table(50, 48), table(40, 48), table(48), table(48)]
@@ -185,6 +212,8 @@ WRONG = {
     "second dim": (lambda w, i: w[:, i] + 1, (4, -5)),
     "target": (lambda w, i: F.nll_loss(w[:3], i % 100), (4, 80)),
     "ignored": (lambda w, i: F.nll_loss(w[:3], i, ignore_index=3), (4, -1)),
+    "of a log softmax": (lambda w, i: F.cross_entropy(w[:3], i % 100), (4, 80)),
+    "of one class": (lambda w, i: F.cross_entropy(w[:3, :1], i // 4), (4, -1)),
     "computed": (lambda w, i: w[i + 5] + 1, (4,)),
 }
 

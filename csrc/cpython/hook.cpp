@@ -4,6 +4,8 @@
 
 #include "cpython/hook.h"
 
+#include <utility>
+
 namespace graphlift::cpython {
 namespace {
 
@@ -38,6 +40,18 @@ bool watched([[maybe_unused]] PyCodeObject* code) {
 // instructions, and audit hooks and trace functions, which CPython runs with tracing off.
 bool beside_program(PyThreadState* thread) { return thread->interp->gc.collecting != 0 || thread->tracing != 0; }
 
+// Whoever was there before may have been put on top of the hook meanwhile, too (torch._dynamo, which stays behind after
+// some of its errors): then each calls the other, and the frame comes back as it went.
+thread_local _PyInterpreterFrame* handed_on = nullptr;
+
+PyObject* hand_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
+  if (!chained || handed_on == raw) return _PyEval_EvalFrameDefault(thread, raw, throwing);
+  _PyInterpreterFrame* const before = std::exchange(handed_on, raw);
+  PyObject* result = chained(thread, raw, throwing);
+  handed_on = before;
+  return result;
+}
+
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
   FrameHandler* handler = handler_of_thread;
   Frame frame(raw);
@@ -46,7 +60,7 @@ PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing
     PyObject* result = handler->evaluate(frame, throwing != 0, &handled);
     if (handled) return result;
   }
-  return chained ? chained(thread, raw, throwing) : _PyEval_EvalFrameDefault(thread, raw, throwing);
+  return hand_on(thread, raw, throwing);
 }
 
 void install() {
@@ -85,7 +99,7 @@ bool thread_observed() { return observed(PyThreadState_Get()); }
 
 PyObject* default_evaluate(Frame frame, bool throwing) {
   PyThreadState* thread = PyThreadState_Get();
-  return chained ? chained(thread, frame.raw(), throwing) : _PyEval_EvalFrameDefault(thread, frame.raw(), throwing);
+  return hand_on(thread, frame.raw(), throwing);
 }
 
 }  // namespace graphlift::cpython

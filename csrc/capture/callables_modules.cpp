@@ -165,6 +165,24 @@ constexpr CallableRow kOfNumbers[] = {
 
 }  // namespace
 
+namespace {
+
+// Sizes that vary are multiplied like any other numbers; C code would ask each for its value.
+Ref rule_size_numel(Capture& c, const CallArgs& call) {
+  if (call.nargs != 1 || call.kwnames || !PyTuple_Check(call.args[0]))  // Python's error
+    return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+  constexpr int kMultiply = 5;  // NB_MULTIPLY
+  Ref product = Ref::steal(PyLong_FromLong(1));
+  for (Py_ssize_t i = 0; product && i < PyTuple_GET_SIZE(call.args[0]); ++i) {
+    const Ref at = Ref::steal(PyLong_FromSsize_t(i));
+    const Ref size = at ? get_item(c, call.args[0], at.get()) : Ref();
+    product = size ? binary(c, kMultiply, product.get(), size.get()) : Ref();
+  }
+  return product;
+}
+
+}  // namespace
+
 const Family& module_callables() {
   static const Family rows = [] {
     Family all = {
@@ -238,10 +256,12 @@ const Family& module_callables() {
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
+    all.push_back({"torch.Size.numel", 0, rule_size_numel});
     all.push_back({"torch.cond", 0, rule_substitute});
     all.push_back({"torch._higher_order_ops.while_loop.while_loop", 0, rule_loop});
     all.push_back({"graphlift.substitutes.while_loop_of_torch", 0, rule_never});
-    for (const char* name : {"scan.scan", "associative_scan.associative_scan", "map.map"})
+    // What torch.compile runs for them. An associative scan in its generic form is Python code like any other.
+    for (const char* name : {"scan.scan", "map.map", "utils._maybe_compile_and_run_fn"})
       all.push_back({names().emplace_back(std::string("torch._higher_order_ops.") + name).c_str(), 0, rule_never});
     for (const char* name :
          {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",

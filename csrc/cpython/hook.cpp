@@ -41,11 +41,11 @@ bool watched([[maybe_unused]] PyCodeObject* code) {
 bool beside_program(PyThreadState* thread) { return thread->interp->gc.collecting != 0 || thread->tracing != 0; }
 
 // Whoever was there before may have been put on top of the hook meanwhile, too (torch._dynamo, which stays behind after
-// some of its errors): then each calls the other, and the frame comes back as it went.
+// some of its errors): then each calls the other, and a frame comes back as it went.
 thread_local _PyInterpreterFrame* handed_on = nullptr;
 
 PyObject* hand_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
-  if (!chained || handed_on == raw) return _PyEval_EvalFrameDefault(thread, raw, throwing);
+  if (!chained) return _PyEval_EvalFrameDefault(thread, raw, throwing);
   _PyInterpreterFrame* const before = std::exchange(handed_on, raw);
   PyObject* result = chained(thread, raw, throwing);
   handed_on = before;
@@ -53,6 +53,7 @@ PyObject* hand_on(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing)
 }
 
 PyObject* evaluate(PyThreadState* thread, _PyInterpreterFrame* raw, int throwing) {
+  if (handed_on == raw) return _PyEval_EvalFrameDefault(thread, raw, throwing);
   FrameHandler* handler = handler_of_thread;
   Frame frame(raw);
   if (handler && !observed(thread) && !watched(frame.code()) && !beside_program(thread)) {

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from judging import run_once, same
-from torch._higher_order_ops import while_loop
+from torch._higher_order_ops import associative_scan, while_loop
 
 import graphlift
 
@@ -92,3 +92,23 @@ def test_ints_are_left_to_torch():
         return y + 1, i
 
     same(graphlift.compile(program)(plain()[0]), program(plain()[0]))
+
+
+def scanned(x):
+    decay = torch.sigmoid(x)
+    _, y = associative_scan(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]), (decay, x * 2), 1, combine_mode="generic")
+    return y.sum(0)
+
+
+def test_an_associative_scan_is_one_graph():
+    compiled = graphlift.compile(scanned)
+    for rows in (3, 3, 5):
+        x = torch.linspace(-1, 1, rows * 4).reshape(rows, 4)
+        results = []
+        for f in (compiled, scanned):
+            leaf = x.clone().requires_grad_()
+            f(leaf).square().sum().backward()
+            results.append((f(x), leaf.grad))
+        torch.testing.assert_close(*results)
+    counts = graphlift.counters()
+    assert counts["graph_breaks"] == 0 and counts["hits"] > 0 and counts["graphs"] <= 4, counts

@@ -259,7 +259,7 @@ REASONS = {
     least_squares: "linalg_lstsq",
     memory_of_the_caller_is_set: "set_",
     condition: "a branch depends on a tensor's value",
-    while_loops: "while_loop",
+    while_loops: "a branch depends on a tensor's value",
     masked_indexing: "with a mask",
 }
 

@@ -214,7 +214,6 @@ const Family& torch_callables() {
       {"torch._C.get_autocast_cpu_dtype", 0, nullptr},
       {"torch._C._is_autocast_available", 0, nullptr},
       {"torch._C._is_any_autocast_enabled", 0, nullptr},
-      {"torch._C.is_anomaly_enabled", 0, nullptr},
       {"torch._C.get_default_dtype", 0, nullptr},
       {"torch._C._get_default_device", 0, nullptr},
       {"torch._C._is_torch_function_enabled", 0, nullptr},

@@ -3,6 +3,7 @@
 
 #include "capture/attributes.h"
 #include "capture/capture.h"
+#include "cpython/death.h"
 #include "cpython/decode.h"
 
 namespace graphlift::capture {
@@ -30,6 +31,28 @@ bool acts_when_left(const Capture& capture, cpython::Frame frame) {
       return true;
   }
   return false;
+}
+
+void drop_content(cpython::Frame frame, cpython::Dropping& dropping) {
+  dropping.drop(frame.function());
+  for (int i = 0; i < frame.local_count() + frame.depth(); ++i) dropping.drop(frame.locals()[i]);
+}
+
+// A call with a tuple of arguments holds it, its keywords and what is in them once more as long as it lasts.
+void drop_copies(cpython::Frame caller, cpython::Dropping& dropping) {
+  const cpython::Decoded& decoded = cpython::decode(caller.code());
+  const cpython::Instruction& instruction = decoded.at_unit(caller.executing());
+  for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
+    const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
+    if (op.micro != cpython::Micro::CallEx) continue;
+    PyObject** slots = caller.locals() + caller.top() - 3 - (op.arg & 1);
+    for (int k = 2; k < 3 + (op.arg & 1); ++k) dropping.drop(slots[k]);
+    if (PyObject* args = slots[2]; PyTuple_CheckExact(args))
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) dropping.drop(PyTuple_GET_ITEM(args, k));
+    PyObject *keywords = (op.arg & 1) ? slots[3] : nullptr, *value;
+    Py_ssize_t at = 0;
+    while (keywords && PyDict_CheckExact(keywords) && PyDict_Next(keywords, &at, nullptr, &value)) dropping.drop(value);
+  }
 }
 
 void drop_operands(cpython::Frame frame, int count) {
@@ -60,6 +83,18 @@ bool is_in_loop(cpython::Frame caller) {
     }
   }
   return false;
+}
+
+size_t quiet_levels(cpython::Frame frame, const Callers& callers) {
+  cpython::Dropping dropping;
+  drop_content(frame, dropping);
+  size_t level = 0;
+  for (; level < callers.frames.size(); ++level) {
+    drop_content(callers.frames[level], dropping);
+    drop_copies(callers.frames[level], dropping);
+    if (dropping.acts()) break;
+  }
+  return level;
 }
 
 bool go_on_in(Capture& capture, const Callers& callers, size_t level, PyObject* result) {

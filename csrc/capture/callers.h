@@ -24,6 +24,10 @@ struct Callers {
 // one round to the next.
 bool is_in_loop(cpython::Frame caller);
 
+// How many of the callers a region of the frame may go on in: where something acts as it dies with a frame that is left
+// (cpython/death.h), it acts in front of what follows, and where one that is gone on in holds such a thing, too.
+size_t quiet_levels(cpython::Frame frame, const Callers& callers);
+
 // Caller number `level` becomes the root: the operands of its call are gone from its stack, `result` lies there, and it
 // stands before the next instruction. False: what it holds could not be admitted.
 bool go_on_in(Capture& capture, const Callers& callers, size_t level, PyObject* result);

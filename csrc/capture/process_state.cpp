@@ -55,6 +55,8 @@ const Family& process_state_callables() {
       {"sys.exception", 0, rule_exc_info},
       {"sys.getrecursionlimit", 0, rule_state<recursion_limit>},
       {"_thread.get_ident", 0, rule_state<this_thread>},
+      {"torch._C.is_anomaly_enabled", 0, rule_state<torch_layer::anomaly_mode>},
+      {"torch._C.is_anomaly_check_nan_enabled", 0, rule_state<torch_layer::anomaly_checks_nan>},
       {"torch._C.get_num_threads", 0, rule_state<torch_layer::thread_count>},
   };
   return rows;

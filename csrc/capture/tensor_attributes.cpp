@@ -19,7 +19,8 @@ namespace {
 // C getters that would hand out data, memory or an autograd graph that the stand-in does not have.
 constexpr const char* kRefused[] = {
     "data_ptr",        "_cdata",          "__cuda_array_interface__",    "__array_interface__", "__dlpack__", "storage",
-    "untyped_storage", "_backward_hooks", "_post_accumulate_grad_hooks", "output_nr",           "_version",   "names"};
+    "untyped_storage", "_backward_hooks", "_post_accumulate_grad_hooks", "output_nr",           "_version",   "names",
+    "retains_grad"};
 
 bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
@@ -30,15 +31,23 @@ Ref history(Capture& capture, PyObject* tensor) {
   return value && !known ? break_here(capture, "unsupported_attribute", "torch.Tensor.grad_fn") : std::move(value);
 }
 
+PyObject* real_of(Capture& capture, PyObject* stand_in) {
+  auto found = capture.tensor_of_stand_in.find(stand_in);
+  return found == capture.tensor_of_stand_in.end() ? nullptr : found->second;
+}
+
+// What a tensor from outside is a view of is not known here, nor which object it is.
+Ref base(Capture& capture, PyObject* tensor) {
+  Ref value = Ref::steal(PyObject_GetAttrString(tensor, "_base"));
+  if (value && (real_of(capture, tensor) || real_of(capture, value.get())))
+    return break_here(capture, "unsupported_attribute", "torch.Tensor._base");
+  return value;
+}
+
 std::optional<OriginId> origin_of_stand_in(Capture& capture, PyObject* stand_in) {
   const std::optional<int> primal = capture.tracer->primal_of(stand_in);
   if (!primal) return std::nullopt;
   return capture.primal_origins[static_cast<size_t>(*primal)];
-}
-
-PyObject* real_of(Capture& capture, PyObject* stand_in) {
-  auto found = capture.tensor_of_stand_in.find(stand_in);
-  return found == capture.tensor_of_stand_in.end() ? nullptr : found->second;
 }
 
 // Python attributes that the user put on the outside tensor.
@@ -91,6 +100,7 @@ Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
   const OriginId at = origin.value_or(guards::kNoOrigin);
   if (is_named(name, "grad")) return get_gradient(capture, tensor);
   if (is_named(name, "grad_fn")) return history(capture, tensor);
+  if (is_named(name, "_base")) return base(capture, tensor);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
   if (found && Py_TYPE(found)->tp_descr_set) {
     for (const char* refused : kRefused)

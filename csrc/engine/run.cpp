@@ -62,12 +62,25 @@ constexpr int64_t kRegionsInCallers = 4;
 
 // Which callers a region at this place may go on in: not in a loop, whose rounds share what follows the call, and in
 // none once many others led here.
-size_t callers_for(const UnitEntry& at, const Around* around) {
+capture::Callers callers_for(cpython::Frame frame, const UnitEntry& at, const Around* around) {
   const auto others = std::count_if(at.regions.begin(), at.regions.end(),
                                     [](const RegionPtr& region) { return !region->callers.empty(); });
-  size_t count = 0;
-  for (; around && others < kRegionsInCallers && !capture::is_in_loop(around->frame); around = around->outer) ++count;
-  return count;
+  capture::Callers all, callers;
+  for (const Around* of = around; of && others < kRegionsInCallers && !capture::is_in_loop(of->frame); of = of->outer)
+    all.add(of->frame);
+  add_callers(around, all.frames.empty() ? 0 : capture::quiet_levels(frame, all), &callers);
+  return callers;
+}
+
+// In how many callers regions at this place may go on now.
+size_t quiet_callers(cpython::Frame frame, const UnitEntry& at, const Around* around) {
+  size_t most = 0;
+  for (const RegionPtr& region : at.regions)
+    if (stands_in(*region, around)) most = std::max(most, region->callers.size());
+  if (most == 0) return 0;
+  capture::Callers callers;
+  add_callers(around, most, &callers);
+  return capture::quiet_levels(frame, callers);
 }
 
 void set_handled(const capture::Recipe& recipe, const Exit& exit) {
@@ -158,7 +171,9 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
   PyObject* function = frame.function();
   // Inside of a transform of torch.func that runs for real, tensors are none that a region can take.
   const bool wrapped = torch_layer::in_transform() && !owner_.config.fullgraph;
-  if ((function && is_disabled(function)) || is_left_alone(code) || wrapped) {
+  // Between an exit and the frame that gets it, what runs code is what dies meanwhile.
+  const bool between = reentry_ || returning_;
+  if ((function && is_disabled(function)) || is_left_alone(code) || wrapped || between) {
     *handled = true;
     cpython::HookScope nobody(nullptr);
     return cpython::leave_to_default(frame, false);
@@ -250,8 +265,9 @@ PyObject* Runner::leave_for_caller(cpython::Frame frame, Returning rest) {
 }
 
 RegionPtr Runner::find(cpython::Frame frame, const Around* around, UnitEntry& at, Found* found) {
+  const size_t quiet = quiet_callers(frame, at, around);  // before anything is fetched
   for (const RegionPtr& region : at.regions) {
-    if (!stands_in(*region, around)) continue;
+    if (region->callers.size() > quiet || !stands_in(*region, around)) continue;
     if (!region->guards) return region;
     add_callers(around, region->callers.size(), &found->callers);
     found->prepare(region->guards->fetch_count(), region->guards->symbol_count());
@@ -265,8 +281,7 @@ RegionPtr Runner::make(cpython::Frame frame, const Around* around, CodeEntry& en
   const int unit = frame.position();
   const std::vector<std::string> reasons = why_not(frame, around, at);
   if (!reasons.empty()) report_recompile(frame.code(), unit, reasons);
-  capture::Callers callers;
-  add_callers(around, callers_for(at, around), &callers);
+  const capture::Callers callers = callers_for(frame, at, around);
   capture::Request request{
       frame, &callers, owner_.config.dynamic, &at.seen, wrapped_function, {}, owner_.config.backend->wants_calls()};
   capture::Captured captured = capture::capture_region(request);
@@ -355,13 +370,15 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, const Around
       } catch (const InternalError& error) {
         return give_up_on_error(frame, entry, unit, error.what());
       }
-      found.release();
+      found.release();  // frames alone hold what they hold, or it would not die with them
       if (!region->callers.empty()) return leave_for_caller(frame, {region, std::move(exit), around->frame.raw()});
       if (follow(frame, region, std::move(exit), &result)) return result;
     } else if (region->kind == Region::Kind::Plain) {
+      found.release();
       eval::Outcome outcome{eval::Exit::Stopped, Ref(), unit};
       if (!run_plain(frame, region->exit_unit, &outcome)) return eval::Evaluator::finish(frame, std::move(outcome));
     }
+    found.release();
     if (pass_exit(frame, around, &result)) return result;
   }
 }

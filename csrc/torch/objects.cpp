@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 #include <torch/csrc/Exceptions.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/csrc/utils/python_symnode.h>
@@ -136,6 +137,8 @@ class MemoryCheck final : public guards::LeafCheck {
 }  // namespace
 
 int64_t thread_count() { return at::get_num_threads(); }
+int64_t anomaly_mode() { return torch::autograd::AnomalyMode::is_enabled(); }
+int64_t anomaly_checks_nan() { return torch::autograd::AnomalyMode::should_check_nan(); }
 
 std::unique_ptr<guards::LeafCheck> memory_check(ir::SymbolId symbol) { return std::make_unique<MemoryCheck>(symbol); }
 

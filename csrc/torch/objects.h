@@ -46,6 +46,8 @@ Ref tensor_on_array(PyObject* array);
 inline constexpr const char* kOnArray = "from_numpy";  // the fetch of it, by which guards find it
 
 int64_t thread_count();  // torch.get_num_threads()
+int64_t anomaly_mode();  // torch.is_anomaly_enabled()
+int64_t anomaly_checks_nan();
 
 // mark_dynamic / mark_static as the user set them on a tensor.
 struct Marks {

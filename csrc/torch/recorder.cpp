@@ -125,13 +125,36 @@ void Recorder::call(const c10::OperatorHandle& handle, torch::jit::Stack& stack)
   }
 }
 
+namespace {
+
+// A library's operator without a kernel for autograd: what its kernels call has the gradients.
+bool differentiates_inside(const c10::OperatorHandle& handle, const torch::jit::Stack& stack) {
+  using c10::DispatchKey;
+  if (!c10::GradMode::is_enabled()) return false;
+  for (DispatchKey key : {DispatchKey::Autograd, DispatchKey::AutogradCPU, DispatchKey::AutogradCUDA})
+    if (handle.hasKernelForDispatchKey(key)) return false;
+  for (const IValue& value : torch::jit::last(stack, handle.schema().arguments().size())) {
+    if (value.isTensor() && value.toTensor().requires_grad()) return true;
+    if (!value.isTensorList()) continue;
+    for (const at::Tensor& item : value.toTensorVector())
+      if (item.requires_grad()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (probing_) return probe_call(handle, info, stack);
   if (info.foreach) return decompose(handle, stack, c10::DispatchKey::CompositeExplicitAutograd);
   if (call_with_numbers(handle, stack)) return;
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
-  if (!info.of_torch) refuse_unknown(handle, info);
+  if (!info.of_torch) {
+    refuse_unknown(handle, info);
+    if (differentiates_inside(handle, stack))
+      break_now("unsupported_tensor", "one whose gradient the kernel of " + handle.schema().name() + " makes");
+  }
   if (info.decomposes && !info.rule && info.of_torch)
     return decompose(handle, stack, c10::DispatchKey::CompositeImplicitAutograd);
   if (info.kind == OpKind::Mutating) return mutate(handle, info, stack);

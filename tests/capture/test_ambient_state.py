@@ -153,3 +153,15 @@ def test_a_mode_that_a_call_leaves_behind_is_left_behind():
         finally:
             torch._C._set_grad_enabled(True)
     assert graphlift.graph_count() == 1
+
+
+def test_anomaly_mode_is_guarded():
+    def program(x):
+        return x * 2, torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+
+    compiled, x = graphlift.compile(program), torch.ones(3)
+    for enabled, nan in [(False, True), (True, True), (True, False), (False, True), (True, True)]:
+        with torch.autograd.set_detect_anomaly(enabled, nan):
+            same(compiled(x), program(x))
+    counts = graphlift.counters()
+    assert (counts["graphs"], counts["hits"], counts["graph_breaks"]) == (3, 2, 0), counts

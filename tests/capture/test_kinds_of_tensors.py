@@ -182,3 +182,27 @@ def test_gradients_flow_around_them(name):
             sum(t.sum() for t in flows if t.requires_grad).backward()
             results.append(x.grad)
     same(results[2:], results[:2])
+
+
+def test_what_a_view_from_outside_is_a_view_of():
+    def program(x, base):
+        y = x * 2
+        return y, x._base is base, x._base is None
+
+    compiled, base = graphlift.compile(program), torch.ones(4)
+    for x in (base.view(4), base, base[:2], torch.ones(4), base.view(2, 2)):
+        same(compiled(x, base), program(x, base))
+    assert graphlift.counters()["graphs"] > 0
+
+
+def test_whether_a_tensor_from_outside_retains_its_gradient():
+    def program(x):
+        return x * 2, x.retains_grad
+
+    compiled, leaf = graphlift.compile(program), torch.ones(4, requires_grad=True)
+    for retains in (False, True, False):
+        x = leaf * 2
+        if retains:
+            x.retain_grad()
+        same(compiled(x), program(x))
+    assert graphlift.counters()["graphs"] > 0

@@ -102,3 +102,28 @@ def test_a_fake_that_is_registered_later_is_used():
         graphlift.compile(f, fullgraph=True)(torch.ones(3))
     late.register_fake(torch.empty_like)
     check(f, lambda: (torch.ones(3),), graphs=1, breaks=0)
+
+
+OPEN = torch.library.Library("open_to_autograd", "DEF")
+OPEN.define("twice_sine(Tensor x) -> Tensor")
+OPEN.impl("twice_sine", lambda x: x.sin() * 2, "CompositeExplicitAutograd")
+OPEN.define("add_to(Tensor(a!) x, Tensor y) -> Tensor")
+OPEN.impl("add_to", lambda x, y: x.add_(y).sum() * y, "CPU")
+torch.library.register_fake("open_to_autograd::twice_sine")(torch.empty_like)
+torch.library.register_fake("open_to_autograd::add_to")(lambda x, y: torch.empty_like(y))
+
+
+def reads(x):
+    return torch.ops.open_to_autograd.twice_sine(x * 2) + x
+
+
+def writes(x):
+    y = x * 2
+    return torch.ops.open_to_autograd.add_to(y, x.cos()) + x, y
+
+
+@pytest.mark.parametrize("program", [reads, writes], ids=lambda program: program.__name__)
+def test_where_no_kernel_is_for_autograd_it_sees_what_the_other_kernels_call(program):
+    counts = check(program, lambda: [torch.linspace(-1, 1, 4).requires_grad_()])
+    assert counts["graph_breaks"] > 0
+    check(program, lambda: [torch.linspace(-1, 1, 4)], graphs=1, breaks=0)

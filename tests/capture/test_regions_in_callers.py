@@ -334,3 +334,109 @@ def test_memory_of_left_frames_is_given_back():
     SEEN.clear()
     assert [one() for one in references] == [None] * 3
     regions(2, 1)
+
+
+@graphlift.disable
+def a_list_with_one_that_dies(log):
+    return [Dies(log)]
+
+
+@graphlift.disable
+def one_with_a_callback(log):
+    thing = Plain()
+    weakref.finalize(thing, log.append, "gone")
+    return thing
+
+
+@graphlift.disable
+def a_generator_with_a_finally(log):
+    def generator():
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    made = generator()
+    next(made)
+    return made
+
+
+@graphlift.disable
+def one_whose_end_runs_code_with_breaks(log):
+    class Ends:
+        def __del__(self):
+            def innermost(x):
+                y = opaque(x * 7)
+                return y + 1
+
+            def middle(x):
+                y = innermost(x + 1)
+                return y * 2
+
+            log.append(float(middle(torch.ones(2)).sum()))
+
+    return [Ends()]
+
+
+def held_by_a_local(make):
+    def holds(x, log):
+        held = make(log)
+        y = opaque(x * 2)
+        return y * 3 + (held is None)
+
+    return lambda x, log: holds(x + 1, log)
+
+
+def held_by_the_call(make):
+    def holds(x, held):
+        y = opaque(x * 2)
+        return y * 3
+
+    return lambda x, log: holds(x + 1, make(log))
+
+
+def held_by_a_call_with_tuples(make):
+    def holds(x, *held, **others):
+        y = opaque(x * 2)
+        return y * 3
+
+    return lambda x, log: holds(x + 1, *[make(log)], **{"other": 1})
+
+
+def held_now_and_then(make):
+    calls = []
+
+    @graphlift.disable
+    def sometimes(log):
+        calls.append(log)
+        return make(log) if len(calls) % 2 == 0 else [1]
+
+    return held_by_a_local(sometimes)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        a_list_with_one_that_dies,
+        one_with_a_callback,
+        a_generator_with_a_finally,
+        one_whose_end_runs_code_with_breaks,
+    ],
+    ids=lambda make: make.__wrapped__.__name__ if hasattr(make, "__wrapped__") else make.__name__,
+)
+@pytest.mark.parametrize(
+    "way", [held_by_a_local, held_by_the_call, held_by_a_call_with_tuples, held_now_and_then], ids=lambda w: w.__name__
+)
+def test_what_acts_as_it_dies_with_the_inner_frame_is_seen_by_the_caller(make, way):
+    def program(of, x, log):
+        y = of(x, log)
+        return y * (1 + len(log))
+
+    compiled = graphlift.compile(program)
+    of = way(make), way(make)
+    for _ in range(4):
+        logs = [], []
+        got, want = compiled(of[0], torch.ones(2), logs[0]), program(of[1], torch.ones(2), logs[1])
+        torch.testing.assert_close(got, want)
+        assert logs[0] == logs[1]
+    assert graphlift.counters()["graphs"] > 0

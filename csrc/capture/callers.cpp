@@ -1,6 +1,7 @@
 // Owns: see callers.h.
 #include "capture/callers.h"
 
+#include "base/error.h"
 #include "capture/attributes.h"
 #include "capture/capture.h"
 #include "cpython/death.h"
@@ -12,25 +13,19 @@ using guards::OriginKind;
 
 namespace {
 
-// Operands of the call that the instruction makes.
-int operand_count(const cpython::Decoded& decoded, const cpython::Instruction& instruction) {
-  using cpython::Micro;
+// The call that the frame executes.
+cpython::MicroOp call_of(cpython::Frame caller) {
+  const cpython::Decoded& decoded = cpython::decode(caller.code());
+  const cpython::Instruction& instruction = decoded.at_unit(caller.executing());
   for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
     const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
-    if (op.micro == Micro::Call) return op.arg + 2;
-    if (op.micro == Micro::CallEx) return 3 + (op.arg & 1);
+    if (op.micro == cpython::Micro::Call || op.micro == cpython::Micro::CallEx) return op;
   }
-  return -1;
+  throw InternalError("a frame around another one makes no call");
 }
 
-// Outside objects whose death runs code of the program's: it would run too late, once the region is through.
-bool acts_when_left(const Capture& capture, cpython::Frame frame) {
-  for (int i = 0; i < frame.local_count() + frame.depth(); ++i) {
-    PyObject* value = frame.locals()[i];
-    if (value && Py_TYPE(value)->tp_finalize && !capture.fresh_types.count(reinterpret_cast<PyObject*>(Py_TYPE(value))))
-      return true;
-  }
-  return false;
+int operand_count(const cpython::MicroOp& call) {
+  return call.micro == cpython::Micro::Call ? call.arg + 2 : 3 + (call.arg & 1);
 }
 
 void drop_content(cpython::Frame frame, cpython::Dropping& dropping) {
@@ -40,19 +35,16 @@ void drop_content(cpython::Frame frame, cpython::Dropping& dropping) {
 
 // A call with a tuple of arguments holds it, its keywords and what is in them once more as long as it lasts.
 void drop_copies(cpython::Frame caller, cpython::Dropping& dropping) {
-  const cpython::Decoded& decoded = cpython::decode(caller.code());
-  const cpython::Instruction& instruction = decoded.at_unit(caller.executing());
-  for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
-    const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
-    if (op.micro != cpython::Micro::CallEx) continue;
-    PyObject** slots = caller.locals() + caller.top() - 3 - (op.arg & 1);
-    for (int k = 2; k < 3 + (op.arg & 1); ++k) dropping.drop(slots[k]);
-    if (PyObject* args = slots[2]; PyTuple_CheckExact(args))
-      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) dropping.drop(PyTuple_GET_ITEM(args, k));
-    PyObject *keywords = (op.arg & 1) ? slots[3] : nullptr, *value;
-    Py_ssize_t at = 0;
-    while (keywords && PyDict_CheckExact(keywords) && PyDict_Next(keywords, &at, nullptr, &value)) dropping.drop(value);
-  }
+  const cpython::MicroOp call = call_of(caller);
+  if (call.micro != cpython::Micro::CallEx) return;
+  const int count = operand_count(call);
+  PyObject** slots = caller.locals() + caller.top() - count;
+  for (int k = 2; k < count; ++k) dropping.drop(slots[k]);
+  if (PyObject* args = slots[2]; PyTuple_CheckExact(args))
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) dropping.drop(PyTuple_GET_ITEM(args, k));
+  PyObject *keywords = count > 3 ? slots[3] : nullptr, *value;
+  Py_ssize_t at = 0;
+  while (keywords && PyDict_CheckExact(keywords) && PyDict_Next(keywords, &at, nullptr, &value)) dropping.drop(value);
 }
 
 void drop_operands(cpython::Frame frame, int count) {
@@ -99,10 +91,7 @@ size_t quiet_levels(cpython::Frame frame, const Callers& callers) {
 
 bool go_on_in(Capture& capture, const Callers& callers, size_t level, PyObject* result) {
   cpython::Frame caller = callers.frames[level];
-  const cpython::Decoded& decoded = cpython::decode(caller.code());
-  const cpython::Instruction& instruction = decoded.at_unit(caller.executing());
-  const int operands = operand_count(decoded, instruction);
-  if (operands < 0 || operands > caller.depth() || acts_when_left(capture, capture.frames.front())) return false;
+  const int operands = operand_count(call_of(caller));
   // What the frame before held is let go.
   capture.dropped = true;
   capture.caller_root = callers.begins[level];
@@ -121,7 +110,7 @@ bool go_on_in(Capture& capture, const Callers& callers, size_t level, PyObject* 
   }
   caller.stack()[caller.depth()] = Py_NewRef(result);
   caller.set_depth(caller.depth() + 1);
-  caller.set_position(instruction.next);
+  caller.set_position(cpython::decode(caller.code()).at_unit(caller.executing()).next);
   return true;
 }
 

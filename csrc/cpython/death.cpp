@@ -20,10 +20,38 @@ bool acts_as_it_dies(PyObject* object) {
   return type->tp_finalize || type->tp_del || calls_back(object);
 }
 
+// Numbers and texts: nothing comes of their death.
+bool is_quiet(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  return !PyType_IS_GC(type) && !type->tp_finalize && !type->tp_del && !PyType_SUPPORTS_WEAKREFS(type);
+}
+
 }  // namespace
 
+Dropping::Gone& Dropping::gone(PyObject* object) {
+  size_t at = (reinterpret_cast<uintptr_t>(object) >> 4) * 0x9E3779B97F4A7C15u >> 32;
+  for (;; ++at) {
+    Gone& entry = table_[at & (size_ - 1)];
+    if (!entry.object || entry.object == object) return entry;
+  }
+}
+
+void Dropping::grow() {
+  const std::vector<Gone> before(table_, table_ + size_);
+  size_ *= 4;
+  many_.assign(size_, Gone());
+  table_ = many_.data();
+  for (const Gone& entry : before)
+    if (entry.object) gone(entry.object) = entry;
+}
+
 void Dropping::count(PyObject* reference) {
-  if (++gone_[reference] == Py_REFCNT(reference)) dying_.push_back(reference);
+  if (is_quiet(reference)) return;
+  if (2 * used_ > size_) grow();
+  Gone& entry = gone(reference);
+  if (!entry.object) ++used_;
+  entry.object = reference;
+  if (++entry.references == Py_REFCNT(reference)) dying_.push_back(reference);
 }
 
 void Dropping::drop(PyObject* reference) {

@@ -3,7 +3,7 @@
 
 #include <Python.h>
 
-#include <unordered_map>
+#include <array>
 #include <vector>
 
 namespace graphlift::cpython {
@@ -17,9 +17,21 @@ class Dropping {
   bool acts() const { return acts_; }
 
  private:
-  void count(PyObject* reference);
+  struct Gone {
+    PyObject* object = nullptr;
+    Py_ssize_t references = 0;  // so far
+  };
 
-  std::unordered_map<PyObject*, Py_ssize_t> gone_;  // references so far, by object
+  void count(PyObject* reference);
+  Gone& gone(PyObject* object);
+  void grow();
+
+  // A table with open addresses: a hit of a region asks, and what few frames hold fits without an allocation.
+  std::array<Gone, 256> few_{};
+  std::vector<Gone> many_;
+  Gone* table_ = few_.data();
+  size_t size_ = few_.size();
+  size_t used_ = 0;
   std::vector<PyObject*> dying_;
   bool acts_ = false;
 };

@@ -73,14 +73,13 @@ capture::Callers callers_for(cpython::Frame frame, const UnitEntry& at, const Ar
 }
 
 // In how many callers regions at this place may go on now.
-size_t quiet_callers(cpython::Frame frame, const UnitEntry& at, const Around* around) {
+size_t quiet_callers(cpython::Frame frame, const UnitEntry& at, const Around* around, capture::Callers* callers) {
   size_t most = 0;
   for (const RegionPtr& region : at.regions)
     if (stands_in(*region, around)) most = std::max(most, region->callers.size());
   if (most == 0) return 0;
-  capture::Callers callers;
-  add_callers(around, most, &callers);
-  return capture::quiet_levels(frame, callers);
+  add_callers(around, most, callers);
+  return capture::quiet_levels(frame, *callers);
 }
 
 void set_handled(const capture::Recipe& recipe, const Exit& exit) {
@@ -265,11 +264,10 @@ PyObject* Runner::leave_for_caller(cpython::Frame frame, Returning rest) {
 }
 
 RegionPtr Runner::find(cpython::Frame frame, const Around* around, UnitEntry& at, Found* found) {
-  const size_t quiet = quiet_callers(frame, at, around);  // before anything is fetched
+  const size_t quiet = quiet_callers(frame, at, around, &found->callers);  // before anything is fetched
   for (const RegionPtr& region : at.regions) {
     if (region->callers.size() > quiet || !stands_in(*region, around)) continue;
     if (!region->guards) return region;
-    add_callers(around, region->callers.size(), &found->callers);
     found->prepare(region->guards->fetch_count(), region->guards->symbol_count());
     const guards::Roots roots = roots_of(frame, found->callers);
     if (region->guards->check(roots, found->fetched->data(), found->symbols->data())) return region;

@@ -12,6 +12,7 @@
 #include "capture/recipe_parts.h"
 #include "cpython/hook.h"
 #include "cpython/imported.h"
+#include "guards/constant.h"
 
 namespace graphlift::capture {
 
@@ -49,19 +50,15 @@ class SameNumber final : public guards::LeafCheck {
   bool check(PyObject* object, int64_t*) const override {
     return Py_TYPE(object) == Py_TYPE(number_.get()) && std::memcmp(bits(object), bits(number_.get()), size_) == 0;
   }
-  std::string text(const std::string& origin) const override { return origin + " == " + words(number_.get()); }
+  std::string text(const std::string& origin) const override {
+    return origin + " == " + guards::repr_text(number_.get());
+  }
   std::string explain(PyObject* object) const override {
-    return "is " + words(object) + ", not " + words(number_.get());
+    return "is " + guards::repr_text(object) + ", not " + guards::repr_text(number_.get());
   }
   int cost() const override { return 1; }
 
  private:
-  static std::string words(PyObject* object) {
-    Ref repr = Ref::steal(PyObject_Repr(object));
-    const char* text = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
-    if (!text) PyErr_Clear();
-    return text ? text : "?";
-  }
   Ref number_;
   size_t size_;
 };

@@ -12,6 +12,7 @@
 #include "capture/containers.h"
 #include "capture/type_forms.h"
 #include "cpython/imported.h"
+#include "guards/constant.h"
 
 namespace graphlift::capture {
 
@@ -98,18 +99,14 @@ class EqualsByCompare final : public guards::LeafCheck {
     if (equal < 0) PyErr_Clear();
     return equal == 1;
   }
-  std::string text(const std::string& origin) const override { return origin + " == " + words(value_.get()); }
+  std::string text(const std::string& origin) const override {
+    return origin + " == " + guards::repr_text(value_.get());
+  }
   std::string explain(PyObject* object) const override {
-    return "is " + words(object) + ", not " + words(value_.get());
+    return "is " + guards::repr_text(object) + ", not " + guards::repr_text(value_.get());
   }
 
  private:
-  static std::string words(PyObject* object) {
-    Ref repr = Ref::steal(PyObject_Repr(object));
-    const char* text = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
-    if (!text) PyErr_Clear();
-    return text ? text : "?";
-  }
   Ref value_;
 };
 

@@ -2,6 +2,7 @@
 #include "capture/type_forms.h"
 
 #include "base/once.h"
+#include "guards/constant.h"
 
 namespace graphlift::capture {
 
@@ -56,10 +57,8 @@ class SameForm final : public guards::LeafCheck {
 
  private:
   static std::string words(PyObject* object) {
-    Ref repr = is_type_form(object) ? Ref::steal(PyObject_Repr(object)) : Ref();
-    const char* text = repr ? PyUnicode_AsUTF8(repr.get()) : nullptr;
-    if (!text) PyErr_Clear();
-    return text ? text : "an object of type " + std::string(Py_TYPE(object)->tp_name);
+    return is_type_form(object) ? guards::repr_text(object)
+                                : "an object of type " + std::string(Py_TYPE(object)->tp_name);
   }
   Ref form_;
 };

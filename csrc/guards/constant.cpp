@@ -104,6 +104,10 @@ size_t constant_hash(PyObject* object) {
 std::string describe(PyObject* object) {
   if (!object) return "nothing";
   if (!is_guardable_constant(object)) return describe_other(object);
+  return repr_text(object);
+}
+
+std::string repr_text(PyObject* object) {
   Ref words = Ref::steal(PyObject_Repr(object));
   if (!words) PyErr_Clear();
   return shortened(utf8(words.get()));

@@ -19,5 +19,7 @@ size_t constant_hash(PyObject* object);
 // Constants as Python writes them (shortened), other objects by kind, name and type: "function f", "class a.B", "<Foo
 // object>".
 std::string describe(PyObject* object);
+// Its repr(), shortened.
+std::string repr_text(PyObject* object);
 
 }  // namespace graphlift::guards

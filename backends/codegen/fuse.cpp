@@ -164,7 +164,7 @@ class Rewriter {
     for (size_t i = 0; i < inputs; ++i) read.emplace_back(memory_.at(built.buffers[i]));
     std::vector<std::optional<ir::TensorType>> types;
     for (size_t i = inputs; i < built.buffers.size(); ++i) {
-      ir::TensorType type = stored_type(from_, *built.buffers[i], device);
+      ir::TensorType type = stored_type(from_, grouping_, *built.buffers[i], device);
       type.requires_grad = false;
       types.push_back(std::move(type));
     }

@@ -5,6 +5,7 @@
 
 #include "backends/codegen/axis_map.h"
 #include "backends/codegen/needs.h"
+#include "backends/codegen/stored_layout.h"
 #include "backends/codegen/unit_order.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -21,7 +22,7 @@ namespace {
 class Grouper {
  public:
   Grouper(const ir::Graph& graph, const Lowered& lowered, const GroupOptions& options)
-      : lowered_(lowered), options_(options), needs_(find_needs(graph, lowered)) {}
+      : graph_(graph), lowered_(lowered), options_(options), needs_(find_needs(graph, lowered)) {}
 
   Grouping run() {
     for (const LoweredCall& call : lowered_.calls)
@@ -32,6 +33,7 @@ class Grouper {
     if (options_.inline_cheap) result_.inlined = find_inlined(lowered_, needs_);
     place_all();
     find_stored();
+    if (options_.fuse) choose_layouts(graph_, lowered_, needs_, &result_);
     order_steps();
     return std::move(result_);
   }
@@ -465,6 +467,7 @@ class Grouper {
     for (const int unit : units_.order()) result_.steps.push_back(by_unit[static_cast<size_t>(unit)]);
   }
 
+  const ir::Graph& graph_;
   const Lowered& lowered_;
   const GroupOptions& options_;
   Grouping result_;

@@ -36,6 +36,8 @@ struct Grouping {
   std::unordered_set<const TensorNode*> inlined;
   // Computed nodes whose memory is needed outside their group.
   std::unordered_set<const TensorNode*> stored;
+  // Strides of those that lie otherwise than their value's type says.
+  std::unordered_map<const TensorNode*, ir::Dims> layouts;
   // Join nodes that no kernel fills: torch's cat.
   std::unordered_set<const ir::Node*> external_joins;
   // Groups and external calls in an order in which they can run.

@@ -206,7 +206,7 @@ class KernelBuilder {
   // --- memory --------------------------------------------------------------------------------------------------------
   std::optional<Geometry> geometry_of(const TensorNode* node) const {
     if (!node->is_view()) {
-      const ir::TensorType type = stored_type(graph_, *node, {});
+      const ir::TensorType type = stored_type(graph_, grouping_, *node, {});
       return Geometry{type.sizes, type.strides, 0};
     }
     const TensorNode* memory = memory_of(node);
@@ -237,14 +237,14 @@ class KernelBuilder {
     for (size_t i = 0; i < result_.buffers.size(); ++i)
       if (result_.buffers[i] == memory) return static_cast<int>(i);
     result_.buffers.push_back(memory);
-    kernel().buffers.push_back({stored_type(graph_, *memory, {}).dtype, written});
+    kernel().buffers.push_back({stored_type(graph_, grouping_, *memory, {}).dtype, written});
     result_.outputs += written;
     return static_cast<int>(result_.buffers.size()) - 1;
   }
 
   // Stores a member's elements into `target`'s memory, `shift` further on.
   void store(const TensorNode* node, const TensorNode* target, const Affine& shift) {
-    const ir::TensorType type = stored_type(graph_, *target, {});
+    const ir::TensorType type = stored_type(graph_, grouping_, *target, {});
     Affine index = place({type.sizes, type.strides, 0}, own_indices(group_.maps.at(node)));
     index.offset = index.offset + shift.offset;
     kernel().stores.push_back({scalars_.at(node), buffer_of(target, true), std::move(index)});
@@ -252,7 +252,7 @@ class KernelBuilder {
 
   void store_parts(const TensorNode* join) {
     const auto dim = static_cast<size_t>(join->dim);
-    const ir::Sym stride = stored_type(graph_, *join, {}).strides[dim];
+    const ir::Sym stride = stored_type(graph_, grouping_, *join, {}).strides[dim];
     Affine shift;
     for (const Value part : join->args) {
       store(part, join, shift);
@@ -295,8 +295,14 @@ class KernelBuilder {
 
 }  // namespace
 
-ir::TensorType stored_type(const ir::Graph& graph, const TensorNode& node, ir::Device device) {
-  if (node.value) return graph.type(*node.value);
+ir::TensorType stored_type(const ir::Graph& graph, const Grouping& grouping, const TensorNode& node,
+                           ir::Device device) {
+  if (node.value) {
+    ir::TensorType type = graph.type(*node.value);
+    const auto chosen = grouping.layouts.find(&node);
+    if (chosen != grouping.layouts.end()) type.strides = chosen->second, type.offset = 0;
+    return type;
+  }
   return {node.stored_as.value_or(node.dtype), device, node.sizes, ir::contiguous_strides(node.sizes), 0, false};
 }
 

@@ -17,7 +17,8 @@ struct BuiltKernel {
 
 BuiltKernel build_kernel(const ir::Graph& graph, const Grouping& grouping, const Group& group);
 
-// How a node lies in memory when it is stored: its value's type, or a contiguous one of its compute type.
-ir::TensorType stored_type(const ir::Graph& graph, const TensorNode& node, ir::Device device);
+// How a node lies in memory when it is stored: its value's type in the layout that was chosen, or a contiguous one of
+// its compute type.
+ir::TensorType stored_type(const ir::Graph& graph, const Grouping& grouping, const TensorNode& node, ir::Device device);
 
 }  // namespace graphlift::codegen

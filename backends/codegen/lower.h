@@ -25,6 +25,7 @@ struct LowerOptions {
   // Whether kernels may read at places from data, which somebody has to check (`check_op()` in fuse.h).
   bool gathers = false;
   MomentPasses moments = MomentPasses::Two;
+  bool skips_loads = false;  // kernels read nothing of what a selection by place leaves out
   // Calls that the backend takes itself (contractions), though there may be a row.
   std::function<bool(const ir::Node&)> keeps = {};
   // Chains of calls that the backend takes as one: only their last call has a value, and what they keep.

@@ -60,6 +60,7 @@ struct LowerCall {
   const std::function<Value(const ir::ValueRef&)>& read;
   bool gathers = false;  // whether kernels may read at places from data
   MomentPasses moments = MomentPasses::Two;
+  bool skips_loads = false;         // see LowerOptions
   std::vector<Value> results = {};  // one per output of the node; null where nothing is
 
   bool none(size_t i) const { return node.args[i].is_none(); }

@@ -52,6 +52,22 @@ bool triangle(LowerCall& call) {
   return call.give(select(apply(keep, distance, distance.number(call.sym(1))), x, x.number(0.0)));
 }
 
+// Parts beside each other along a dim of the result, chosen by the place along it, so that what reads the result reads
+// the parts.
+bool choose_part(LowerCall& call, const ir::ArgList& list, int dim) {
+  constexpr size_t kMost = 4;
+  if (!call.skips_loads || list.size() < 2 || list.size() > kMost) return false;
+  if (call.out().strides[static_cast<size_t>(dim)].same(1)) return false;
+  auto part = [&](size_t i) {
+    const Value read = call.graph.cast(call.read(*list[i].value()), *compute_type(call.out().dtype));
+    return Expr(&call.graph, call.graph.expand(call.graph.add_dim(read, dim), call.out().sizes));
+  };
+  const Expr place(&call.graph, call.graph.iota(call.out().sizes, dim));
+  Expr chosen = part(list.size() - 1);
+  for (size_t i = list.size() - 1; i-- > 0;) chosen = select(place == static_cast<double>(i), part(i), chosen);
+  return call.give(chosen);
+}
+
 // tensors, dim; stacked: along a new one. Where nothing has to be computed torch's copies are as good, and where single
 // elements would be written beside each other they are better.
 template <bool stacked>
@@ -59,8 +75,8 @@ bool cat(LowerCall& call) {
   const ir::ArgList* list = call.node.args[0].list();
   bool computed = false;
   for (const ir::Arg& item : *list) computed = computed || memory_of(call.read(*item.value()))->computed();
-  if (!computed) return false;
   const int dim = call.dim(1, call.out().rank());
+  if (!computed) return stacked && choose_part(call, *list, dim);
   if (stacked && dim + 1 == call.out().rank()) return false;
   std::vector<Value> values;
   ir::Sym total = 0;

@@ -92,6 +92,7 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
   options.lower.moments = codegen::MomentPasses::One;
+  options.lower.skips_loads = true;
   take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
   codegen::FusedGraph made = codegen::fuse(graph, options);

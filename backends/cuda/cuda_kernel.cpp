@@ -8,6 +8,7 @@
 #include "backends/cuda/cuda_expression.h"
 #include "backends/cuda/cuda_prelude.h"
 #include "backends/cuda/cuda_values.h"
+#include "backends/cuda/kernel_name.h"
 #include "base/error.h"
 
 namespace graphlift::cuda {
@@ -25,7 +26,7 @@ std::string str(int64_t value) { return std::to_string(value); }
 class KernelEmitter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
-      : kernel_(kernel), schedule_(schedule), by_value_(by_value), values_(kernel, schedule, by_value) {}
+      : kernel_(kernel), schedule_(schedule), by_value_(by_value), values_(kernel, schedule_, by_value) {}
 
   KernelSource run() {
     const bool split = schedule_.splits > 1;
@@ -36,10 +37,14 @@ class KernelEmitter {
         emit_function(phase);
         if (is_joined(phase)) emit_join(phase);
       }
-      if (stores_rows(schedule_.phases)) emit_function(schedule_.phases);
+      result_.alignment = values_.alignment();
+      if (stores_rows(schedule_.phases)) {
+        if (!is_rows()) narrow();
+        emit_function(schedule_.phases);
+      }
     }
     result_.numbers = values_.numbers();
-    result_.alignment = values_.alignment();
+    if (!split) result_.alignment = values_.alignment();
     result_.wide = schedule_.wide;
     result_.has_workspace = split;
     if (split)
@@ -71,7 +76,7 @@ class KernelEmitter {
                    "struct gl_table { union { gl_parts parts; unsigned char all[" + str(kTableBytes) +
                    "]; }; int count; };\n" + "__device__ inline void gl_part_of(const unsigned block, " + parameters +
                    ") {\n" + body + "}\n" + "extern \"C\" __global__ void __launch_bounds__(" + str(schedule_.threads) +
-                   ") kernel0(const GL_CONSTANT gl_table table) {\n" +
+                   ") " + result_.launches[0].name + "(const GL_CONSTANT gl_table table) {\n" +
                    "  unsigned at = 0, end = (unsigned)table.count;\n" + "  while (end - at > 1) {\n" +
                    "    const unsigned middle = (at + end) / 2;\n" + "    if ((unsigned)table.parts.of[middle].n[" +
                    str(numbers) + "] <= blockIdx.x) at = middle; else end = middle;\n  }\n" +
@@ -87,6 +92,8 @@ class KernelEmitter {
   }
 
   // --- the program ---------------------------------------------------------------------------------------------------
+  std::string next_name() const { return kernel_name(kernel_, schedule_, static_cast<int>(bodies_.size())); }
+
   void put_parameters(std::string* to) const {
     std::string& parameters = *to;
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
@@ -124,8 +131,7 @@ class KernelEmitter {
       if (phase == launch) break;
     }
     const bool loops = launch < schedule_.phases;
-    result_.launches.push_back({"kernel" + str(static_cast<int64_t>(bodies_.size())), blocks(),
-                                launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
+    result_.launches.push_back({next_name(), blocks(), launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
                                 static_cast<int>(values_.shared_bytes())});
     bodies_.push_back(values_.take());
   }
@@ -133,31 +139,44 @@ class KernelEmitter {
   // Blocks of a later launch would each read all partial results of their columns: a launch between joins them once.
   bool is_joined(int phase) const { return !is_rows() && phase + 1 < schedule_.phases && !reductions(phase).empty(); }
 
-  // Few columns, and many threads for each: what takes time is waiting for memory.
+  // Partial results are read by many threads for each of few columns: what takes time is waiting for memory.
+  static constexpr int kJoinThreads = 256, kPartsPerThread = 8, kMostJoinLines = 64;
+
+  int join_lines() const {
+    int lines = 1;
+    while (lines < kMostJoinLines && lines * kPartsPerThread < schedule_.splits) lines *= 2;
+    return lines;
+  }
+
+  // For what is left to do once per column.
+  void narrow() {
+    schedule_.across = kJoinThreads / join_lines();
+    schedule_.threads = kJoinThreads;
+    schedule_.lanes = 1;
+    schedule_.ragged = false;
+  }
+
   void emit_join(int phase) {
-    constexpr int kThreads = 256, kAcross = 4, kLines = kThreads / kAcross;
+    const int line_count = join_lines(), across = kJoinThreads / line_count;
     values_.begin();
     const std::string all = values_.number(rows());
-    line("const idx place = (idx)blockIdx.x * " + str(kAcross) + " + (idx)threadIdx.x % " + str(kAcross) + ";");
-    line("const idx line = (idx)threadIdx.x / " + str(kAcross) + ";");
+    line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
+    line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
     line("const bool active = place < " + all + ";");
     for (const int reduction : reductions(phase)) {
       const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
       line(compute_name(node(reduction).type) + std::string(" ") + name + " = " +
            identity_text(node(reduction).reduce, node(reduction).type) + ";");
       line("#pragma unroll 8");
-      line("for (idx part = line; active && part < " + str(schedule_.splits) + "; part += " + str(kLines) + ") " +
+      line("for (idx part = line; active && part < " + str(schedule_.splits) + "; part += " + str(line_count) + ") " +
            name + " = " + how + "::of(" + name + ", " + slot(reduction) + "[part * " + all + " + place]);");
     }
     for (const int reduction : reductions(phase)) {
       const std::string name = "r" + str(reduction);
-      values_.need_room(kThreads * ir::bytes(node(reduction).type));
-      line(std::string("gl_down_columns<") + combine_name(node(reduction).reduce) + ", " + str(kAcross) + ", " +
-           str(kThreads) + ", 1>(&" + name + ", (" + std::string(compute_name(node(reduction).type)) + "*)room);");
+      put_join(reduction, across, kJoinThreads, 1);
       line("if (active && line == 0) " + slot(reduction) + "[place] = " + name + ";");
     }
-    result_.launches.push_back(
-        {"kernel" + str(static_cast<int64_t>(bodies_.size())), ceildiv(rows(), kAcross), 1, kThreads});
+    result_.launches.push_back({next_name(), ceildiv(rows(), across), 1, kJoinThreads});
     bodies_.push_back(values_.take());
   }
 
@@ -327,15 +346,22 @@ class KernelEmitter {
     for (; nested_ > 0; --nested_) line("}");
   }
 
+  void put_join(int reduction, int across, int threads, int lanes) {
+    if (across == threads) return;
+    const ScalarNode& of = node(reduction);
+    values_.need_room(threads * lanes * ir::bytes(of.type));
+    line("gl_down_columns<" + std::string(combine_name(of.reduce)) + ", " + str(across) + ", " + str(threads) + ", " +
+         str(lanes) + ">(" + (lanes == 1 ? "&" : "") + "r" + str(reduction) + ", (" + compute_name(of.type) +
+         "*)room);");
+  }
+
   // The threads of a row or column each get the joined value.
   void join(int reduction) {
     const std::string name = "r" + str(reduction), type = compute_name(node(reduction).type);
     const std::string how = combine_name(node(reduction).reduce);
     if (!is_rows()) {
-      if (lines() == 1) return;
-      values_.need_room(schedule_.threads * schedule_.lanes * ir::bytes(node(reduction).type));
-      return line("gl_down_columns<" + how + ", " + str(schedule_.across) + ", " + str(schedule_.threads) + ", " +
-                  str(schedule_.lanes) + ">(" + (schedule_.lanes == 1 ? "&" : "") + name + ", (" + type + "*)room);");
+      if (lines() > 1) put_join(reduction, schedule_.across, schedule_.threads, schedule_.lanes);
+      return;
     }
     if (schedule_.across == 1) return;
     if (schedule_.across <= 32 && schedule_.across < schedule_.threads)
@@ -381,6 +407,7 @@ class KernelEmitter {
         line("}");
         continue;
       }
+      line("#pragma unroll 8");
       line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; active && part < " +
            str(schedule_.splits) + "; part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
       if (values_.row_lanes() == 1) {
@@ -396,7 +423,7 @@ class KernelEmitter {
   }
 
   const Kernel& kernel_;
-  const Schedule& schedule_;
+  Schedule schedule_;  // of the launch that is written
   const std::vector<bool>& by_value_;
   ValueWriter values_;
   KernelSource result_;

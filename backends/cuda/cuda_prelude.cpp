@@ -106,19 +106,31 @@ template <class Op, int threads, class T> __device__ inline T gl_block(T x, T id
   x = threadIdx.x % 32 < threads / 32 ? room[threadIdx.x % 32] : identity;
   return gl_across<Op, 32>(x);
 }
-// Joins the values of threads `across` apart, lane by lane. `room`: a value per thread and lane.
+// Joins the values of threads `across` apart, lane by lane; each gets the results. First those of a warp, then one value
+// per warp and column, which are spread over all threads. `room`: a value per thread and lane.
 template <class Op, int across, int threads, int lanes, class T> __device__ inline void gl_down_columns(T* x, T* room) {
-  __syncthreads();
+  constexpr int wide = across < 32 ? 32 : across, all = lanes * across;
 #pragma unroll
-  for (int j = 0; j < lanes; ++j) room[j * threads + threadIdx.x] = x[j];
-  __syncthreads();
+  for (int mask = 16; mask >= across; mask /= 2) {
 #pragma unroll
-  for (int j = 0; j < lanes; ++j) {
-    T sum = room[j * threads + threadIdx.x % across];
-    for (int line = 1; line < threads / across; ++line)
-      sum = Op::of(sum, room[j * threads + line * across + threadIdx.x % across]);
-    x[j] = sum;
+    for (int j = 0; j < lanes; ++j) x[j] = Op::of(x[j], gl_other(x[j], mask));
   }
+  const int column = threadIdx.x % across, group = threadIdx.x / wide;
+  __syncthreads();
+  if (threadIdx.x % wide < across) {
+#pragma unroll
+    for (int j = 0; j < lanes; ++j) room[group * all + j * across + column] = x[j];
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < all; i += threads) {
+    T sum = room[i];
+#pragma unroll
+    for (int other = 1; other < threads / wide; ++other) sum = Op::of(sum, room[other * all + i]);
+    room[i] = sum;
+  }
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < lanes; ++j) x[j] = room[j * across + column];
 }
 )cuda";
 

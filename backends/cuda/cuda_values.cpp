@@ -25,6 +25,7 @@ ValueWriter::ValueWriter(const Kernel& kernel, const Schedule& schedule, const s
   find_escaping();
   if (schedule.keeps) find_kept();
   if (schedule.room > 0) find_shared();
+  find_guards();
 }
 
 void ValueWriter::begin() {
@@ -129,6 +130,55 @@ void ValueWriter::find_shared() {
   }
 }
 
+// --- what selections leave out ---------------------------------------------------------------------------------------
+// The place of a thread's elements and no more, the same for all of its lanes.
+bool ValueWriter::is_place(int i) const {
+  const ScalarNode& of = node(i);
+  if (of.kind == Kind::Number) return of.integer.is_constant();
+  if (of.kind == Kind::Index) return lane_stride(of.index).same(0);
+  return of.kind == Kind::Prim && std::all_of(of.args.begin(), of.args.end(), [&](int arg) { return is_place(arg); });
+}
+
+// A load whose only user, through others with only one, is what a selection by place takes or leaves.
+void ValueWriter::find_guards() {
+  std::vector<std::vector<int>> users(kernel_.nodes.size());
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+    if (is_live(static_cast<int>(i)))
+      for (const int arg : node(static_cast<int>(i)).args)
+        users[static_cast<size_t>(arg)].push_back(static_cast<int>(i));
+  for (const auto& store : kernel_.stores) users[static_cast<size_t>(store.value)].push_back(-1);
+  for (int load = 0; load < static_cast<int>(kernel_.nodes.size()); ++load) {
+    if (node(load).kind != Kind::Load || kept_.count(load) || shared_.count(load)) continue;
+    for (int at = load; users[static_cast<size_t>(at)].size() == 1;) {
+      const int user = users[static_cast<size_t>(at)][0];
+      if (user < 0 || node(user).kind != Kind::Prim || is_inner(user) != is_inner(load)) break;
+      const bool chosen = node(user).prim == codegen::Prim::Select && node(user).args[0] != at;
+      if (chosen && is_place(node(user).args[0]))
+        guards_[load].push_back({node(user).args[0], node(user).args[1] == at});
+      at = user;
+    }
+  }
+}
+
+std::string ValueWriter::place_text(int i) {
+  const ScalarNode& of = node(i);
+  if (of.kind == Kind::Number)
+    return ir::is_floating(of.type) ? number_text(of.real, of.type) : number_text(of.integer.constant(), of.type);
+  if (of.kind == Kind::Index) return "(long long)(" + affine(of.index) + ")";
+  std::vector<std::string> args;
+  for (const int arg : of.args) args.push_back("(" + place_text(arg) + ")");
+  return primitive_text(of.prim, args, node(of.args.back()).type, of.type);
+}
+
+std::string ValueWriter::guard(int load) {
+  const auto found = guards_.find(load);
+  std::string all;
+  if (found == guards_.end()) return all;
+  for (const Condition& one : found->second)
+    all += std::string(all.empty() ? "" : " && ") + (one.holds ? "(" : "!(") + place_text(one.node) + ")";
+  return all;
+}
+
 // --- indices ---------------------------------------------------------------------------------------------------------
 std::string ValueWriter::number(const Sym& value) {
   if (value.is_constant()) return str(value.constant());
@@ -224,12 +274,17 @@ void ValueWriter::load(int i, int lanes) {
     if (lanes == 1) return line(to + "[s] = gl_up(" + buffer + "[" + at + "]);");
     return load_lanes(i, "(" + to + " + s * " + str(lanes) + ")", at, lanes);
   }
+  const std::string needed = value ? "" : guard(i);
   if (lanes == 1 || value || lane_stride(of.index).same(0)) {
     uniform_.insert(i);
-    return line("const " + type + " " + name(i) + " = gl_up(" + buffer + (value ? "" : "[" + at + "]") + ");");
+    const std::string read = "gl_up(" + buffer + (value ? "" : "[" + at + "]") + ")";
+    return line("const " + type + " " + name(i) + " = " +
+                (needed.empty() ? read : needed + " ? " + read + " : (" + type + ")0") + ";");
   }
-  line(type + " " + name(i) + "[" + str(lanes) + "];");
+  line(type + " " + name(i) + "[" + str(lanes) + "]" + (needed.empty() ? ";" : " = {};"));
+  if (!needed.empty()) line("if (" + needed + ") {");
   load_lanes(i, name(i), at, lanes);
+  if (!needed.empty()) line("}");
 }
 
 void ValueWriter::load_lanes(int i, const std::string& to, const std::string& from, int lanes) {

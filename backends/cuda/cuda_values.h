@@ -52,6 +52,10 @@ class ValueWriter {
 
   std::string affine(const codegen::Affine& index);
   ir::Sym lane_stride(const codegen::Affine& index) const;
+  void find_guards();
+  bool is_place(int i) const;
+  std::string place_text(int i);
+  std::string guard(int load);
   std::string name(int i) const;
   std::string read(int i) const;
   void load(int i, int lanes);
@@ -86,7 +90,12 @@ class ValueWriter {
   };
   std::map<int, Shared> shared_;  // loads whose values stay in shared memory; a thread reads its own only
   int64_t shared_bytes_ = 0;
-  std::set<int> uniform_;  // loads that are the same for all lanes
+  struct Condition {
+    int node;
+    bool holds;
+  };
+  std::map<int, std::vector<Condition>> guards_;  // loads that are needed only where all of these are so
+  std::set<int> uniform_;                         // loads that are the same for all lanes
 };
 
 }  // namespace graphlift::cuda

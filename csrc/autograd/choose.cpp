@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_set>
 
 #include "autograd/max_flow.h"
 #include "base/error.h"
@@ -77,6 +79,14 @@ class Costs {
   std::vector<int64_t> hints_;
 };
 
+// Calls that read whole tensors, so that nothing computes their operands on the way.
+bool contracts(ir::Op op) {
+  static const std::unordered_set<std::string_view> names = {"aten::convolution_backward.default", "aten::mm.default",
+                                                             "aten::bmm.default", "aten::addmm.default",
+                                                             "aten::baddbmm.default"};
+  return names.count(op.str()) > 0;
+}
+
 class Network {
  public:
   Network(const Joint& joint, const PartitionOptions& options)
@@ -84,7 +94,9 @@ class Network {
         options_(options),
         costs_(joint, options.shapes),
         in_(joint.calls.size(), -1),
-        out_(joint.definer.size(), -1) {}
+        out_(joint.definer.size(), -1) {
+    find_whole();
+  }
 
   Choice solve() {
     Choice choice{std::vector<bool>(joint_.definer.size(), false), std::vector<bool>(joint_.calls.size(), false)};
@@ -127,6 +139,14 @@ class Network {
         (*saved)[value] = true;
   }
 
+  // What contractions of the backward read has to be in memory, whoever makes it.
+  void find_whole() {
+    whole_.assign(joint_.definer.size(), false);
+    for (const Joint::Call& call : joint_.calls)
+      if (call.late && contracts(call.node->op))
+        for (const int value : call.reads) whole_[static_cast<size_t>(joint_.owner[value])] = true;
+  }
+
   void find_inner() {
     inner_.assign(joint_.definer.size(), false);
     for (size_t value = 0; value < inner_.size(); ++value) {
@@ -167,7 +187,8 @@ class Network {
     if (!call.forward) return 0;  // it runs once, wherever it runs
     switch (work) {
       case Work::Cheap:
-        return costs_.running(*call.node, 16);
+        // To write it again takes longer than to keep it.
+        return is_whole(call) ? costs_.running(*call.node, 1) + 2 * kPerValue : costs_.running(*call.node, 16);
       case Work::Costly:
         return costs_.running(*call.node, 2);
       default:  // dearer than whatever leaves a checkpoint, cheaper than its inside
@@ -175,11 +196,16 @@ class Network {
     }
   }
 
+  bool is_whole(const Joint::Call& call) const {
+    return !call.node->outputs.empty() && whole_[static_cast<size_t>(call.first_value)];
+  }
+
   const Joint& joint_;
   const PartitionOptions& options_;
   Costs costs_;
   MaxFlow flow_;
   int source_ = 0, sink_ = 0;
+  std::vector<bool> whole_;    // by value
   std::vector<bool> inner_;    // by value: of a checkpoint, and read by nothing else in forward
   std::vector<int> in_, out_;  // vertices by call and by value; -1: not in the network
 };

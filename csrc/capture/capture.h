@@ -16,6 +16,7 @@
 #include "capture/context_variables.h"
 #include "capture/depth.h"
 #include "capture/objects.h"
+#include "cpython/death.h"
 #include "cpython/frame.h"
 #include "cpython/hook.h"
 #include "guards/guard.h"
@@ -128,11 +129,14 @@ class Capture {
   // Admits a local variable of the root frame that C code is about to read there (set by the semantics). False: error
   // or break.
   std::function<bool(int slot)> admit_root_local;
-  bool deriving = false;               // the snapshot is taken, and the backward of what the region returns is derived
-  std::vector<size_t> hooks;           // that run while deriving: how many frames there were when each was called
-  int hash_reads = 0;                  // calls for a hash, as a number, that are being evaluated
-  bool address_hashed = false;         // a __hash__ in Python read an address, for C code to tell keys apart
-  PyObject* handled_before = Py_None;  // what sys.exc_info() told of when the attempt began
+  bool deriving = false;      // the snapshot is taken, and the backward of what the region returns is derived
+  std::vector<size_t> hooks;  // that run while deriving: how many frames there were when each was called
+  bool begins_frame = false;  // the region does
+  // References of the frames' contents as they were, which are put back later.
+  std::function<void(cpython::Dropping&)> drop_copies;
+  int hash_reads = 0;                         // calls for a hash, as a number, that are being evaluated
+  bool address_hashed = false;                // a __hash__ in Python read an address, for C code to tell keys apart
+  PyObject* handled_before = Py_None;         // what sys.exc_info() told of when the attempt began
   std::function<size_t()> root_instructions;  // that were begun so far
   size_t instructions = 0;
   std::vector<Evaluated> evaluated;  // empty while the log "bytecode" is off

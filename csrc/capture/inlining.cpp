@@ -14,6 +14,10 @@ FrameContent::FrameContent(cpython::Frame frame) : frame_(frame), position_(fram
   for (int i = 0; i < frame.local_count() + depth_; ++i) values_.push_back(Ref::borrow(frame.locals()[i]));
 }
 
+void FrameContent::drop(cpython::Dropping& dropping) const {
+  for (const Ref& value : values_) dropping.drop(value.get());
+}
+
 FrameContent::~FrameContent() {
   SavedError error;
   const int now = frame_.local_count() + frame_.depth();

@@ -19,6 +19,7 @@ class FrameContent {
   FrameContent(const FrameContent&) = delete;
   FrameContent& operator=(const FrameContent&) = delete;
   PyObject* local(size_t slot) const { return values_[slot].get(); }
+  void drop(cpython::Dropping& dropping) const;  // its references
 
  private:
   cpython::Frame frame_;

@@ -378,6 +378,10 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
   if (PyObject* function = frame.function())
     capture_.objects.add(function, capture_.origins().root(OriginKind::Function));
   capture_.frames.push_back(frame);
+  capture_.begins_frame = frame.position() == 0;
+  capture_.drop_copies = [this](cpython::Dropping& dropping) {
+    for (const auto& content : contents_) content->drop(dropping);
+  };
   CaptureSemantics semantics(capture_, frame.raw(), stop_at_);
   InlineHandler handler(capture_, semantics);
   capture_.tracer->start();

@@ -11,6 +11,7 @@
 #include "capture/c_reads.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
+#include "capture/drops.h"
 #include "capture/gradient_hooks.h"
 #include "capture/imports.h"
 #include "capture/items.h"
@@ -48,32 +49,6 @@ size_t CaptureSemantics::born_at(PyObject* object) const {
   return found == births_.end() ? 0 : found->second;
 }
 
-// Whether something else than the variable that held it is known to hold an object: what its path leads through. A
-// change on that path is told where it is made.
-bool CaptureSemantics::is_held_elsewhere(guards::OriginId id, int slot) const {
-  const guards::OriginId local = capture_.root_local(slot);
-  for (; id != guards::kNoOrigin; id = capture_.origins().at(id).parent) {
-    const guards::OriginKind kind = capture_.origins().at(id).kind;
-    if (id == local || kind == OriginKind::WeakTarget || kind == OriginKind::Stack) return false;
-  }
-  return true;
-}
-
-// The variable's object is let go, and with it what only that object held. Tensors hold nothing, and references to one
-// that was a variable's look at the variable (called_objects.cpp).
-void CaptureSemantics::note_drop(const cpython::Frame& frame, int slot) {
-  PyObject* value = frame.locals()[slot];
-  if (!value || is_value_constant(value) || capture_.dropped) return;
-  const Outside* known = capture_.objects.find(value);
-  if (!touched_[static_cast<size_t>(slot)]) {
-    capture_.dropped = true;
-    return;
-  }
-  if (!known || known->origin == guards::kNoOrigin) return;
-  if (capture_.origins().at(known->origin).kind == OriginKind::Local && torch_layer::is_tensor(value)) return;
-  capture_.dropped = !is_held_elsewhere(known->origin, slot);
-}
-
 // Outside values in local slots of the root are read when the program reads them, not before.
 bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
   touched_.resize(static_cast<size_t>(frame.local_count()), false);
@@ -81,7 +56,8 @@ bool CaptureSemantics::touch_local(cpython::Frame& frame, int unit) {
   const cpython::Instruction& instruction = decoded.at_unit(unit);
   for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
     const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
-    if (op.micro == cpython::Micro::StoreFast || op.micro == cpython::Micro::DeleteFast) note_drop(frame, op.arg);
+    const bool drops = op.micro == cpython::Micro::StoreFast || op.micro == cpython::Micro::DeleteFast;
+    if (drops && !let_go(capture_, frame, op.arg, touched_[static_cast<size_t>(op.arg)])) return false;
     if (op.micro == cpython::Micro::StoreFast) touched_[static_cast<size_t>(op.arg)] = true;
     if (op.micro == cpython::Micro::CopyFreeVars) {
       for (int slot = frame.local_count() - op.arg; slot < frame.local_count(); ++slot)

@@ -84,8 +84,6 @@ class CaptureSemantics final : public eval::Semantics {
 
  private:
   bool begun_outside(PyObject* container);
-  bool is_held_elsewhere(guards::OriginId id, int slot) const;
-  void note_drop(const cpython::Frame& frame, int slot);
   bool touch_local(cpython::Frame& frame, int unit);
   bool admit_local(cpython::Frame& frame, int slot);
   void note(cpython::Frame& frame, int unit);

@@ -14,6 +14,7 @@ constexpr Pass kPasses[] = {
     {"channels_last", prefer_channels_last, "lays images between convolutions out with their channels last",
      Stage::Joint},
     {"batch_norms", open_batch_norms, "makes batch norms of cuDNN calls that say what they compute", Stage::Joint},
+    {"norm_outputs", restate_norm_outputs, "makes outputs of batch norms of what their gradients keep", Stage::Joint},
     {"redundant_views", remove_redundant_views, "uses what a view looks at where both are the same tensor"},
     {"common_subexpressions", merge_common_subexpressions, "computes equal calls once"},
     {"dead_code", remove_dead_code, "drops calls that nobody reads"},

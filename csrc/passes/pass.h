@@ -55,6 +55,7 @@ std::vector<PassRecord> run_passes(ir::Graph* graph, const PassOptions& options 
 
 bool prefer_channels_last(ir::Graph* graph);
 bool open_batch_norms(ir::Graph* graph);
+bool restate_norm_outputs(ir::Graph* graph);
 bool remove_redundant_views(ir::Graph* graph);
 bool merge_common_subexpressions(ir::Graph* graph);
 bool remove_dead_code(ir::Graph* graph);

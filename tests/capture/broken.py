@@ -341,6 +341,22 @@ def has_a_hook_that_notes_gradients(x, w, notes):
     return (y + 1).sum()
 
 
+def doubles_and_tells(x, told):
+    try:
+        yield x * 2
+    finally:
+        told.append("closed")
+
+
+@breaks("acts_at_death", lambda: ([],))
+def lets_go_what_acts(x, told):
+    doubled = doubles_and_tells(x, told)
+    y = next(doubled)
+    del doubled  # break
+    told.append("after")
+    return y + len(told)
+
+
 @breaks("tensor_attribute_store")
 def replaces_the_data(x):
     y = x * 2

@@ -116,7 +116,7 @@ def object_left(x):
         (delegating, 0),
         (without_anything_to_do, 0),
         (raised_with_one_alive, 2),
-        (object_deleted, 1),
+        (object_deleted, 2),
         (object_left, 1),
     ],
     ids=lambda value: getattr(value, "__name__", None),

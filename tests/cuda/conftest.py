@@ -15,5 +15,9 @@ collect_ignore = [] if find_spec("graphlift_runtime") else ["test_kernels.py"]
 
 
 @pytest.fixture
-def exact_products(monkeypatch):
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+def exact_products():
+    """Not by monkeypatch, which deletes what torch's settings have by __getattr__."""
+    settings = torch.backends.cuda.matmul
+    before, settings.allow_tf32 = settings.allow_tf32, False
+    yield
+    settings.allow_tf32 = before

@@ -23,7 +23,7 @@ std::string with_calls(const std::string& text) {
   std::string made = text;
   const std::string start = "extern \"C\" __global__";
   for (size_t at = text.find(start); at != std::string::npos;) {
-    const size_t next = text.find(start, at + 1), name = text.find(" kernel", at) + 1;
+    const size_t next = text.find(start, at + 1), name = text.find(") gl_", at) + 2;
     const std::string kernel = text.substr(name, text.find('(', name) - name), body = text.substr(at, next - at);
     const bool together = body.find("gl_across<") != std::string::npos || body.find("gl_block<") != std::string::npos ||
                           body.find("gl_down_columns<") != std::string::npos;

@@ -294,3 +294,15 @@ def block(x, wqkv, wo, g, b, w1, w2):
     weights = scores.masked_fill(~mask, float("-inf")).softmax(-1)
     x = x + (weights @ v).transpose(1, 2).reshape(4, 12, 32) @ wo.t()
     return [x + F.gelu(x @ w1.t(), approximate="tanh") @ w2.t()]
+
+
+@program([2, 3, 5, 8], [2, 3, 5, 8], [2, 3, 5, 8], grad=False)
+def parts_of_a_permuted_stack(q, k, v):
+    """Gradients of an attention's operands, as its projection gets them; none of the parts is computed."""
+    together = torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).reshape(10, 72)
+    return [together, together.sum(0), torch.stack([q, k], 1) + 1, torch.stack([q, k, v, q], 3).exp()]
+
+
+@program([4, 6], [4, 6], dtype=torch.int32, grad=False)
+def parts_of_whole_numbers(a, b):
+    return [torch.stack([a, b, a]).sum((1, 2)), torch.stack([a, b], 1) * torch.stack([b, a], 1)]

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/codegen/across.h"
 #include "backends/codegen/axis_map.h"
 #include "backends/codegen/needs.h"
 #include "backends/codegen/stored_layout.h"
@@ -200,7 +201,8 @@ class Grouper {
     const TensorNode* memory = memory_of(node);
     const auto owner = result_.group_of.find(memory);
     if (owner != result_.group_of.end() && owner->second == group) {
-      if (memory->kind == Kind::Join || !pull(group, node, result_.inlined)) return false;
+      if (memory->kind == Kind::Join || group->across.count(memory)) return false;
+      if (!pull(group, node, result_.inlined)) return false;
     }
     if (node->is_view()) {
       if (!leads_to(*group, node->args[0])) return true;
@@ -228,7 +230,14 @@ class Grouper {
   }
 
   bool join(Group* group, Value node) {
-    if (!is_acyclic(*group, node) || !reads_operands_whole(group, node)) return false;
+    if (!is_acyclic(*group, node)) return false;
+    if (!group->across.empty())
+      if (const auto map = map_behind_rows(result_.inlined, group, node)) {
+        add(group, node, *map);
+        group->across.insert(node);
+        return true;
+      }
+    if (!reads_operands_whole(group, node)) return false;
     // Splits refine the group whether the node joins or not; they change nothing of what it computes.
     const auto map = node->kind == Kind::Reduce ? map_reduce(group, node) : map_elements(group, node);
     if (!map) return false;
@@ -307,11 +316,11 @@ class Grouper {
       for (int axis : map[i]) reduced[static_cast<size_t>(axis)] = true;
       map[i].clear();
     }
-    if (group->has_reduction()) {
-      if (group->reduced != reduced) return std::nullopt;
-    } else {
+    if (!group->has_reduction()) {
       if (!options_.few_results && !worth_reducing(*group, reduced)) return std::nullopt;
       group->reduced = reduced;
+    } else if (group->reduced != reduced) {
+      if (!join_across(graph_, result_.inlined, options_.most_across, group, node, *whole)) return std::nullopt;
     }
     group->maps.emplace(operand, *whole);
     return map;

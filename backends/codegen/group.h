@@ -24,6 +24,9 @@ struct Group {
   std::vector<bool> reduced;     // by axis
   std::vector<Value> members;    // computed nodes, in program order; Join nodes are members without a map
   std::unordered_map<const TensorNode*, AxisMap> maps;  // of members and of what they read
+  // Members that are reduced across rows, over the axes that are not reduced otherwise, and what is made of them. No
+  // other members read them.
+  std::unordered_set<const TensorNode*> across;
   bool closed = false;
 
   bool has_reduction() const;
@@ -54,6 +57,9 @@ struct GroupOptions {
   // Whether element-wise work joins a reduction to few results: false where only as many threads would do it.
   bool few_results = false;
   size_t most_members = 96;
+  // Reductions across rows of up to so many elements are made by the kernel of the rows; 0: the backend has no such
+  // kernels.
+  int64_t most_across = 0;
 };
 
 Grouping group(const ir::Graph& graph, const Lowered& lowered, const GroupOptions& options = {});

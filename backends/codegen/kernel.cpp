@@ -37,8 +37,9 @@ std::string print_node(const ScalarNode& node) {
     default:
       break;
   }
-  std::string text =
-      node.kind == Kind::Reduce ? "reduce " + std::string(name(node.reduce)) : std::string(row(node.prim).name);
+  std::string text(node.kind == Kind::Prim ? row(node.prim).name : name(node.reduce));
+  if (node.kind == Kind::Reduce) text = "reduce " + text;
+  if (node.kind == Kind::Across) text = "across " + text;
   for (const int arg : node.args) text += " v" + std::to_string(arg);
   return text;
 }
@@ -69,6 +70,20 @@ bool continues(Kernel* kernel, size_t outer, size_t inner) {
 
 bool Kernel::has_reduction() const {
   return std::any_of(axes.begin(), axes.end(), [](const KernelAxis& axis) { return axis.reduced; });
+}
+
+bool Kernel::has_across() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const ScalarNode& node) { return node.kind == Kind::Across; });
+}
+
+std::vector<bool> Kernel::find_late() const {
+  std::vector<bool> late;
+  for (const ScalarNode& node : nodes) {
+    bool found = node.kind == Kind::Across;
+    for (const int arg : node.args) found = found || late[static_cast<size_t>(arg)];
+    late.push_back(found);
+  }
+  return late;
 }
 
 int Kernel::phases() const {
@@ -104,10 +119,41 @@ std::vector<uint64_t> find_axes(const Kernel& kernel) {
     for (const int arg : node.args) axes |= found[static_cast<size_t>(arg)];
     for (size_t axis = 0; axis < node.index.strides.size(); ++axis)
       if (!node.index.strides[axis].same(0)) axes |= uint64_t{1} << axis;
-    found.push_back(node.kind == Kind::Reduce ? axes & ~reduced : axes);
+    if (node.kind == Kind::Reduce) axes &= ~reduced;
+    if (node.kind == Kind::Across) axes &= reduced;
+    found.push_back(axes);
   }
   return found;
 }
+
+namespace {
+
+// What is made of reductions across rows does not vary with the row, and no row reads it.
+std::string verify_across(const Kernel& kernel) {
+  if (!kernel.has_across()) return {};
+  if (!kernel.has_reduction()) return "a reduction across rows without rows";
+  const std::vector<bool> late = kernel.find_late();
+  const std::vector<uint64_t> axes = find_axes(kernel);
+  uint64_t kept = 0;
+  for (size_t axis = 0; axis < kernel.axes.size(); ++axis)
+    if (!kernel.axes[axis].reduced) kept |= uint64_t{1} << axis;
+  for (size_t i = 0; i < kernel.nodes.size(); ++i) {
+    const ScalarNode& node = kernel.nodes[i];
+    const bool reduces = node.kind == Kind::Reduce || node.kind == Kind::Across;
+    if (reduces && late[static_cast<size_t>(node.args[0])]) return "a row reads what waits for all rows";
+    if (!late[i] || node.kind == Kind::Across) continue;
+    for (const int arg : node.args)
+      if (axes[static_cast<size_t>(arg)] & kept || kernel.nodes[static_cast<size_t>(arg)].kind == Kind::Reduce)
+        return "a reduction across rows is used beside what varies with the row";
+  }
+  for (const KernelStore& store : kernel.stores)
+    for (size_t axis = 0; late[static_cast<size_t>(store.value)] && axis < kernel.axes.size(); ++axis)
+      if (!kernel.axes[axis].reduced && !store.index.strides[axis].same(0))
+        return "a reduction across rows is stored where it varies with the row";
+  return {};
+}
+
+}  // namespace
 
 std::string verify(const Kernel& kernel) {
   const size_t axes = kernel.axes.size(), buffers = kernel.buffers.size();
@@ -122,7 +168,8 @@ std::string verify(const Kernel& kernel) {
       return "an index of other axes" + at;
     if (node.kind == Kind::Load && !is_buffer(node.buffer)) return "a load of no buffer" + at;
     if (node.kind == Kind::Load && node.steps.size() != node.args.size()) return "a load with other steps" + at;
-    if (node.kind == Kind::Reduce && node.args.size() != 1) return "a reduction of other than one operand" + at;
+    if ((node.kind == Kind::Reduce || node.kind == Kind::Across) && node.args.size() != 1)
+      return "a reduction of other than one operand" + at;
     if (node.kind == Kind::Prim && static_cast<int>(node.args.size()) != row(node.prim).arity)
       return "a primitive with other operands" + at;
   }
@@ -132,7 +179,7 @@ std::string verify(const Kernel& kernel) {
       return "a store into no written buffer";
     if (store.index.strides.size() != axes) return "a store at an index of other axes";
   }
-  return {};
+  return verify_across(kernel);
 }
 
 void merge_axes(Kernel* kernel) {

@@ -26,6 +26,7 @@ struct ScalarNode {
     Index,   // the value of `index`, as int64
     Prim,    // `prim` of args
     Reduce,  // `reduce` of args[0] over all reduced axes
+    Across,  // `reduce` of args[0] over all others, across rows: known once all rows are done
   };
   Kind kind;
   ir::DType type;  // a compute type
@@ -66,6 +67,9 @@ struct Kernel {
   std::vector<KernelStore> stores;
 
   bool has_reduction() const;
+  bool has_across() const;
+  // Per node: made of reductions across rows, so that it is computed behind them.
+  std::vector<bool> find_late() const;
   int phases() const;  // number of passes over the reduced axes
 };
 

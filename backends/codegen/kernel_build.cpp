@@ -98,7 +98,7 @@ class KernelBuilder {
     if (node->kind == Kind::Reduce) {
       const Value operand = node->args[0];
       const int value = evaluate(operand, own_indices(group_.maps.at(operand)));
-      ScalarNode made{Scalar::Reduce, node->dtype, {value}};
+      ScalarNode made{group_.across.count(node) ? Scalar::Across : Scalar::Reduce, node->dtype, {value}};
       made.reduce = node->reduce;
       return add(std::move(made));
     }

@@ -72,7 +72,8 @@ class Cpu final : public backend::Backend {
     options.lower.gathers = true;
     options.lower.moments = codegen::MomentPasses::OneAboutFirst;
     options.lower.round_each_call = how.emulate_precision_casts;
-    options.group.few_results = true;  // they are cut into pieces
+    options.group.few_results = true;   // they are cut into pieces
+    options.group.most_across = 16384;  // a block's results stay in the cache
     options.takes = can_take;
     options.finishes = finish;
     codegen::leave_out(how.skip, &options);

@@ -1,5 +1,5 @@
-// Owns: when few long reductions are cut into pieces, and where. Sizes alone decide, so that results do not depend on
-// the number of threads.
+// Owns: when few long reductions are cut into pieces, and where; blocks of rows that are reduced across. Sizes alone
+// decide, so that results do not depend on the number of threads.
 #include <algorithm>
 
 #include "backends/cpu/schedule.h"
@@ -26,6 +26,10 @@ Sym count_units(const Kernel& kernel, const Schedule& schedule) {
   if (schedule.shape == Shape::Columns) units = units * ceildiv(extent(kernel, schedule.vector_axis), schedule.chunk);
   return units;
 }
+
+// Rows of a block: sums of floats go on in parts of that many terms at most; a few of them share the memory of its
+// results.
+constexpr int64_t kLeastRows = 32, kMostRows = 256, kBlocks = 64;
 
 int64_t up_to(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -65,6 +69,14 @@ void find_cuts(const Kernel& kernel, Schedule* schedule) {
     while (pieces > 2 && pieces * pieces * kJoinedRows > longest) --pieces;
   schedule->cut_length = max(ceildiv(ceildiv(size, pieces), least), 1) * least;
   schedule->cuts = ceildiv(size, schedule->cut_length);
+}
+
+void find_blocks(const Kernel& kernel, Schedule* schedule) {
+  schedule->in_blocks = kernel.has_across();
+  if (!schedule->in_blocks) return;
+  for (const int axis : schedule->outer) schedule->rows = schedule->rows * extent(kernel, axis);
+  schedule->block_rows = min(max(ceildiv(schedule->rows, kBlocks), kLeastRows), kMostRows);
+  schedule->blocks = ceildiv(schedule->rows, schedule->block_rows);
 }
 
 }  // namespace graphlift::cpu

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/block_pool.h"
 #include "backends/cpu/result_layout.h"
 #include "backends/cpu/thread_team.h"
 
@@ -39,8 +40,11 @@ class KernelCall final : public reference::NativeCall {
     c10::SmallVector<int64_t, 8> numbers;
     for (const ir::Sym& number : kernel_->numbers) numbers.push_back(number.eval(symbols));
     if (shares_.size() == 1) return run_stage(0, buffers.data(), numbers.data(), symbols);
-    c10::SmallVector<double, 256> partials(static_cast<size_t>(kernel_->partial_words.eval(symbols)));
-    buffers.push_back(partials.data());
+    const auto words = static_cast<size_t>(kernel_->partial_words.eval(symbols));
+    const bool large = words * sizeof(double) >= kPooledBytes;
+    c10::SmallVector<double, 256> partials(large ? 0 : words);
+    const c10::DataPtr block = large ? block_pool()->allocate(words * sizeof(double)) : c10::DataPtr();
+    buffers.push_back(large ? block.get() : partials.data());
     numbers.push_back(0);
     for (size_t stage = 0; stage < shares_.size(); ++stage) {
       numbers.back() = static_cast<int64_t>(stage);

@@ -124,6 +124,8 @@ Reg Code::call(const std::string& function, const std::vector<Reg>& args) {
 Reg Code::splat(const Reg& scalar, int lanes) {
   if (scalar.lanes == lanes) return scalar;
   GL_CHECK(scalar.lanes == 1, "a splat of a vector");
+  const bool constant = !scalar.text.starts_with('%');
+  if (constant) return {"splat (" + type(scalar) + " " + scalar.text + ")", scalar.type, lanes};
   const std::string vector = type(scalar.type, lanes);
   const Reg one = define(scalar.type, lanes,
                          "insertelement " + vector + " poison, " + type(scalar) + " " + scalar.text + ", i64 0");

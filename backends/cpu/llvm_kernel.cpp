@@ -2,15 +2,15 @@
 // loops over the inner axes, whose innermost runs along the vector axis. Of a kernel that is cut, each phase is a
 // function (a stage), whose units join what the stages before left in the buffer of partial results; the last one
 // stores rows. A unit of several vectors of columns (wide) has its rows as the outer loops, so that memory is read in
-// its order; what belongs to columns is kept on the stack.
+// its order; what belongs to columns is kept on the stack. Where rows are reduced across, a unit is a block of rows.
 #include "backends/cpu/llvm_kernel.h"
 
 #include <algorithm>
 #include <functional>
 #include <map>
 
+#include "backends/cpu/across_writer.h"
 #include "backends/cpu/llvm_primitives.h"
-#include "backends/cpu/node_writer.h"
 #include "base/error.h"
 
 namespace graphlift::cpu {
@@ -22,10 +22,10 @@ using codegen::ScalarNode;
 using ir::DType;
 using Kind = ScalarNode::Kind;
 
-class KernelEmitter : NodeWriter {
+class KernelEmitter : AcrossWriter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const Target& target, std::string name)
-      : NodeWriter(kernel, schedule, target) {
+      : AcrossWriter(kernel, schedule, target) {
     result_.name = std::move(name);
   }
 
@@ -33,13 +33,13 @@ class KernelEmitter : NodeWriter {
     plan_stages();
     for (stage_ = 0; stage_ < result_.stages.size(); ++stage_) {
       // Strides of memory without elements say nothing: 0 where the axis is kept.
-      if (!stores_nothing()) loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
+      if (!stores_nothing() && !emit_whole()) loop("%begin", "%end", 1, [&](const Reg& unit) { emit_unit(unit); });
       end_function();
     }
     result_.element_work = 1;
     for (const ScalarNode& node : kernel_.nodes)
       if (node.kind == Kind::Prim) result_.element_work += row(node.prim).cost == codegen::PrimCost::Costly ? 4 : 0.25;
-    result_.text = module(result_.name, kernel_.buffers.size() + is_cut());
+    result_.text = module(result_.name, kernel_.buffers.size() + (is_cut() || schedule_.in_blocks));
     result_.numbers = numbers_;
     return std::move(result_);
   }
@@ -64,6 +64,12 @@ class KernelEmitter : NodeWriter {
     auto length = [&](int axis) { return axis == schedule_.cut_axis ? schedule_.cut_length : extent(axis); };
     if (schedule_.shape == Shape::Rows) elements = length(schedule_.vector_axis);
     for (const int axis : schedule_.inner) elements = elements * length(axis);
+    if (schedule_.in_blocks) {
+      result_.stages = {{schedule_.blocks, schedule_.block_rows * elements},
+                        {joined_units(), schedule_.blocks * schedule_.lanes}};
+      result_.partial_words = partial_words();
+    }
+    if (!result_.stages.empty()) return;
     if (!is_cut()) return result_.stages.push_back({rows, elements});
     slots_ = rows * schedule_.cuts;
     result_.stages.assign(static_cast<size_t>(schedule_.phases), {slots_, elements});
@@ -81,7 +87,25 @@ class KernelEmitter : NodeWriter {
   // Whether units are pieces of rows or columns, and not whole ones.
   bool in_pieces() const { return is_cut() && stage_ < static_cast<size_t>(schedule_.phases); }
 
+  // Elements along one axis are one loop over all units; false: they are not.
+  bool emit_whole() {
+    if (schedule_.shape != Shape::Elements || schedule_.vector_axis < 0 || !schedule_.outer.empty()) return false;
+    const Reg chunk = whole(schedule_.chunk), begin{"%begin", DType::int64, 1}, end{"%end", DType::int64, 1};
+    const Reg from = times(begin, chunk), size = symbolic(extent(schedule_.vector_axis));
+    emit_elements(from, code_.intrinsic("smin", {size, times(end, chunk)}));
+    return true;
+  }
+
   void emit_unit(const Reg& unit) {
+    if (!schedule_.in_blocks) return emit_piece(unit);
+    if (stage_ > 0) return join_blocks(unit);
+    begin_block(unit);
+    const Reg length = symbolic(schedule_.block_rows), from = times(unit, length);
+    const Reg to = code_.intrinsic("smin", {symbolic(schedule_.rows), add(from, length)});
+    loop(from.text, to.text, 1, [&](const Reg& row) { emit_piece(row); });
+  }
+
+  void emit_piece(const Reg& unit) {
     Reg rest = unit;
     Reg from = whole(0);
     if (in_pieces()) {
@@ -116,6 +140,10 @@ class KernelEmitter : NodeWriter {
       if (pieces() && !(size.is_constant() && size.constant() <= schedule_.chunk))
         to = code_.intrinsic("smin", {to, add(from, whole(schedule_.chunk))});
     }
+    emit_elements(from, to);
+  }
+
+  void emit_elements(const Reg& from, const Reg& to) {
     row_lanes_ = 1;
     row_mask_ = nullptr;
     emit_phases([&](const std::function<void(const Reg*)>& body) { vector_loop(from, to, body); });
@@ -278,7 +306,8 @@ class KernelEmitter : NodeWriter {
     std::vector<int> made;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i) {
       const ScalarNode& node = kernel_.nodes[i];
-      if (schedule_.is_inner[i] || schedule_.phase[i] != phase || node.kind == Kind::Reduce) continue;
+      if (schedule_.is_inner[i] || schedule_.phase[i] != phase || node.kind == Kind::Reduce || schedule_.late[i])
+        continue;
       if (!is_wide() || node.kind != Kind::Number) made.push_back(static_cast<int>(i));
     }
     if (made.empty()) return;
@@ -293,21 +322,10 @@ class KernelEmitter : NodeWriter {
   // digit, and eager's sums lose less.
   static constexpr int64_t kPart = 256, kShortest = 32;
 
+  int64_t steps_from(size_t level) const { return schedule_.steps_from(kernel_, level); }
+
   bool sums_in_parts(const ScalarNode& node) const {
     return node.reduce == codegen::ReduceKind::Sum && ir::is_floating(node.type);
-  }
-
-  // Steps of the loops from a level on: `inner`, and behind them the vector loop along a row. Many: not constant.
-  int64_t steps_from(size_t level) const {
-    constexpr int64_t kMany = int64_t{1} << 40;
-    int64_t steps = 1;
-    auto more = [&](const ir::Sym& size, int64_t step) {
-      steps = size.is_constant() && steps < kMany ? steps * std::max<int64_t>(1, size.constant() / step) : kMany;
-    };
-    for (; level < schedule_.inner.size(); ++level) more(extent(schedule_.inner[level]), 1);
-    if (schedule_.shape == Shape::Rows && schedule_.vector_axis >= 0)
-      more(extent(schedule_.vector_axis), schedule_.lanes);
-    return steps;
   }
 
   // The innermost loop with enough steps in it.
@@ -388,9 +406,10 @@ class KernelEmitter : NodeWriter {
   }
 
   bool stores_in(int phase) const {
-    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const auto& store) {
-      return schedule_.varies(store.index) && schedule_.phase[static_cast<size_t>(store.value)] == phase;
-    });
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (schedule_.adds_across(kernel_, i, phase)) return true;
+    return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                       [&](const auto& store) { return schedule_.stores_elements(store, phase); });
   }
 
   void inner_loops(size_t level, const std::function<void()>& body) {
@@ -430,11 +449,11 @@ class KernelEmitter : NodeWriter {
       const Reg sum = get_kept(accumulator, reduce.type, x.lanes);
       set_kept(accumulator, emit_reduction_step(code_, reduce.reduce, sum, x));
     }
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (schedule_.adds_across(kernel_, i, phase)) add_across(static_cast<int>(i), value(kernel_.nodes[i].args[0]));
     std::vector<std::pair<const codegen::KernelStore*, Reg>> written;
-    for (const auto& store : kernel_.stores) {
-      if (!schedule_.varies(store.index) || schedule_.phase[static_cast<size_t>(store.value)] != phase) continue;
-      written.emplace_back(&store, value(store.value));
-    }
+    for (const auto& store : kernel_.stores)
+      if (schedule_.stores_elements(store, phase)) written.emplace_back(&store, value(store.value));
     // Last: a buffer may be one that was read.
     for (const auto& [store, x] : written) write(store->buffer, store->index, x, mask, schedule_.lanes);
   }
@@ -447,12 +466,7 @@ class KernelEmitter : NodeWriter {
       const std::string bytes = std::to_string(schedule_.row_elements * ir::bytes(type));
       found->second = variable("[" + bytes + " x i8], align 64");
     }
-    Reg index = whole(0);
-    for (const int axis : schedule_.inner)
-      index = add(times(index, whole(extent(axis).constant())), index_[static_cast<size_t>(axis)]);
-    const int64_t padded = (extent(schedule_.vector_axis).constant() + schedule_.lanes - 1) / schedule_.lanes;
-    index = add(times(index, whole(padded * schedule_.lanes)), index_[static_cast<size_t>(schedule_.vector_axis)]);
-    return code_.element(found->second, type, index);
+    return code_.element(found->second, type, place_in_row());
   }
 
   KernelCode result_;

@@ -223,8 +223,9 @@ Reg emit_identity(Code& code, ReduceKind kind, DType type, int lanes) {
 Reg emit_reduction_step(Code& code, ReduceKind kind, const Reg& so_far, const Reg& x) {
   const bool extreme = kind == ReduceKind::Max || kind == ReduceKind::Min;
   if (!extreme || !ir::is_floating(x.type)) return emit_primitive(code, codegen::combiner(kind), {so_far, x}, x.type);
-  const Reg more = code.compare(kind == ReduceKind::Max ? "fcmp ogt" : "fcmp olt", so_far, x);
-  return code.select(code.compare("fcmp uno", so_far, so_far), so_far, code.select(more, so_far, x));
+  // One instruction on x86, which keeps `so_far` where either is NaN; whether x is does not wait for it.
+  const Reg more = code.compare(kind == ReduceKind::Max ? "fcmp ogt" : "fcmp olt", x, so_far);
+  return code.select(code.compare("fcmp uno", x, x), x, code.select(more, x, so_far));
 }
 
 // By halves, so that sums stay accurate and the order is the same for all targets of one width.

@@ -48,19 +48,26 @@ Reg LoopWriter::get(const std::string& variable, DType type, int lanes) {
 
 std::string LoopWriter::loop(const std::string& from, const std::string& to, int64_t step,
                              const std::function<void(const Reg&)>& body) {
+  // The condition stands at the end, and once in front: what does not change in a loop then has a place before it.
   const std::string counter = variable("i64");
-  const std::string head = code_.fresh("head"), inside = code_.fresh("body"), done = code_.fresh("done");
+  const std::string inside = code_.fresh("body"), done = code_.fresh("done");
+  auto go_on = [&](const Reg& i) {
+    const Reg last = step == 1 ? i : code_.binary("add nsw", i, whole(step - 1));
+    const Reg more = code_.compare("icmp slt", last, {to, DType::int64, 1});
+    code_.line("br i1 " + more.text + ", label %" + inside + ", label %" + done);
+  };
   set(counter, {from, DType::int64, 1});
-  code_.line("br label %" + head);
-  code_.label(head);
-  const Reg i = get(counter, DType::int64, 1);
-  const Reg last = step == 1 ? i : code_.binary("add nsw", i, whole(step - 1));
-  const Reg more = code_.compare("icmp slt", last, {to, DType::int64, 1});
-  code_.line("br i1 " + more.text + ", label %" + inside + ", label %" + done);
+  const bool known = !from.starts_with('%') && !to.starts_with('%');
+  if (known)
+    code_.line("br label %" + (std::stoll(from) + step <= std::stoll(to) ? inside : done));
+  else
+    go_on({from, DType::int64, 1});
   code_.label(inside);
+  const Reg i = get(counter, DType::int64, 1);
   body(i);
-  set(counter, code_.binary("add nsw", i, whole(step)));
-  code_.line("br label %" + head);
+  const Reg next = code_.binary("add nsw", i, whole(step));
+  set(counter, next);
+  go_on(next);
   code_.label(done);
   return counter;
 }
@@ -103,6 +110,12 @@ std::string LoopWriter::module(const std::string& name, size_t buffers) const {
     arguments += type + " %" + to + ", ";
     load(type, to, table, i);
   });
+  const std::string bits = std::to_string(code_.target().vector_bytes * 8);
+  const std::string head = "define void @" + name + "(ptr %buffers, ptr %numbers, i64 %begin, i64 %end) #0 {\n";
+  const std::string attributes = "attributes #0 = { nounwind \"prefer-vector-width\"=\"" + bits +
+                                 "\" \"min-legal-vector-width\"=\"" + bits + "\" }\n";
+  // A second function costs more than a short kernel's loop.
+  if (functions_.size() == 1) return text + head + "entry:\n" + loads + functions_[0] + "}\n" + attributes;
   for (size_t i = 0; i < functions_.size(); ++i)
     text += "define internal void @work" + std::to_string(i) + "(" + parameters +
             "i64 %begin, i64 %end) #0 {\nentry:\n" + functions_[i] + "}\n";
@@ -110,17 +123,14 @@ std::string LoopWriter::module(const std::string& name, size_t buffers) const {
     return "  call void @work" + std::to_string(i) + "(" + arguments + "i64 %begin, i64 %end)\n  ret void\n";
   };
   std::string calls, cases;
-  if (functions_.size() > 1) load("i64", "stage", "%numbers", numbers_.size());
+  load("i64", "stage", "%numbers", numbers_.size());
   for (size_t i = 1; i < functions_.size(); ++i) {
     const std::string label = "stage" + std::to_string(i);
     cases += " i64 " + std::to_string(i) + ", label %" + label;
     calls += label + ":\n" + call(i);
   }
-  if (!cases.empty()) loads += "  switch i64 %stage, label %stage0 [" + cases + " ]\nstage0:\n";
-  const std::string bits = std::to_string(code_.target().vector_bytes * 8);
-  return text + "define void @" + name + "(ptr %buffers, ptr %numbers, i64 %begin, i64 %end) #0 {\n" + loads + call(0) +
-         calls + "}\nattributes #0 = { nounwind \"prefer-vector-width\"=\"" + bits +
-         "\" \"min-legal-vector-width\"=\"" + bits + "\" }\n";
+  loads += "  switch i64 %stage, label %stage0 [" + cases + " ]\nstage0:\n";
+  return text + head + loads + call(0) + calls + "}\n" + attributes;
 }
 
 }  // namespace graphlift::cpu

@@ -38,6 +38,7 @@ Reg NodeWriter::compute(const ScalarNode& node, int lanes, const Reg* mask, cons
       return emit_primitive(code_, node.prim, args, node.type);
     }
     case Kind::Reduce:
+    case Kind::Across:
       break;
   }
   GL_CHECK(false, "a reduction is no step");

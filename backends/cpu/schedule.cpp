@@ -63,8 +63,10 @@ int64_t size_hint(const ir::Sym& extent) { return extent.is_constant() ? extent.
 
 int choose_vector_axis(const Kernel& kernel) {
   int best = -1, best_score = 0;
+  const bool across = kernel.has_across();
   for (size_t i = kernel.axes.size(); i-- > 0;) {
     const int axis = static_cast<int>(i);
+    if (across && !kernel.axes[i].reduced) continue;
     int score = 4 * unit_steps(kernel, axis) + (kernel.axes[i].reduced ? 1 : 0);
     if (size_hint(kernel.axes[i].extent) < 4) score -= 4;
     if (best < 0 || score > best_score) best = axis, best_score = score;
@@ -81,11 +83,21 @@ int64_t largest_stride(const Kernel& kernel, int axis) {
   return largest;
 }
 
+bool is_long(const Kernel& kernel) {
+  constexpr int kLong = 24, kCostly = 20;  // instructions
+  int instructions = 0;
+  for (const ScalarNode& node : kernel.nodes)
+    if (node.kind == Kind::Prim) instructions += row(node.prim).cost == codegen::PrimCost::Costly ? kCostly : 1;
+  return !kernel.has_reduction() && instructions >= kLong;
+}
+
 int choose_lanes(const Kernel& kernel, const Schedule& schedule, const Target& target) {
   int widest = 4;
   for (const ScalarNode& node : kernel.nodes)
     if (node.kind == Kind::Load || node.kind == Kind::Prim) widest = std::max(widest, ir::bytes(node.type));
-  int lanes = 2 * target.vector_bytes / widest;
+  // Two registers of each value hide the latency of sums. A long loop of elements has other work meanwhile, and takes
+  // half as long to compile with one.
+  int lanes = (is_long(kernel) ? 1 : 2) * target.vector_bytes / widest;
   if (schedule.shape == Shape::Columns) lanes *= 2;
   const ir::Sym& extent = kernel.axes[static_cast<size_t>(schedule.vector_axis)].extent;
   while (extent.is_constant() && lanes > 4 && lanes / 2 >= extent.constant()) lanes /= 2;
@@ -109,9 +121,11 @@ void find_levels(const Kernel& kernel, Schedule* schedule) {
     schedule->is_inner.push_back(inner);
     schedule->phase.push_back(phase);
     if (node.kind == Kind::Reduce) schedule->phases = std::max(schedule->phases, phase);
+    if (node.kind == Kind::Across) schedule->phases = std::max(schedule->phases, phase + 1);
   }
+  schedule->late = kernel.find_late();
   for (const auto& store : kernel.stores)
-    if (schedule->varies(store.index))
+    if (schedule->varies(store.index) && !schedule->late[static_cast<size_t>(store.value)])
       schedule->phases = std::max(schedule->phases, schedule->phase[static_cast<size_t>(store.value)] + 1);
 }
 
@@ -162,6 +176,27 @@ bool Schedule::varies(const Affine& index) const {
   return false;
 }
 
+int64_t Schedule::steps_from(const Kernel& kernel, size_t level) const {
+  constexpr int64_t kMany = int64_t{1} << 40;
+  int64_t steps = 1;
+  auto more = [&](int axis, int64_t step) {
+    const ir::Sym& size = kernel.axes[static_cast<size_t>(axis)].extent;
+    steps = size.is_constant() && steps < kMany ? steps * std::max<int64_t>(1, size.constant() / step) : kMany;
+  };
+  for (; level < inner.size(); ++level) more(inner[level], 1);
+  if (shape == Shape::Rows && vector_axis >= 0) more(vector_axis, lanes);
+  return steps;
+}
+
+bool Schedule::stores_elements(const codegen::KernelStore& store, int at_phase) const {
+  const auto value = static_cast<size_t>(store.value);
+  return varies(store.index) && phase[value] == at_phase && !late[value];
+}
+
+bool Schedule::adds_across(const Kernel& kernel, size_t node, int at_phase) const {
+  return kernel.nodes[node].kind == Kind::Across && phase[node] == at_phase;
+}
+
 Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
   Schedule schedule;
   schedule.vector_axis = choose_vector_axis(kernel);
@@ -183,7 +218,8 @@ Schedule schedule_kernel(const Kernel& kernel, const Target& target) {
   find_levels(kernel, &schedule);
   if (schedule.shape == Shape::Columns) schedule.chunk = choose_columns(kernel, schedule);
   schedule.ahead = choose_ahead(kernel, schedule);
-  find_cuts(kernel, &schedule);
+  find_blocks(kernel, &schedule);
+  if (!schedule.in_blocks) find_cuts(kernel, &schedule);
   find_spills(kernel, &schedule);
   return schedule;
 }

@@ -29,9 +29,10 @@ class SpillFinder {
       for (size_t i = 0; i < kernel_.nodes.size(); ++i)
         if (kernel_.nodes[i].kind == Kind::Reduce && schedule_.phase[i] == phase + 1)
           visit(kernel_.nodes[i].args[0], &seen);
+      for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+        if (schedule_.adds_across(kernel_, i, phase)) visit(kernel_.nodes[i].args[0], &seen);
       for (const auto& store : kernel_.stores)
-        if (schedule_.varies(store.index) && schedule_.phase[static_cast<size_t>(store.value)] == phase)
-          visit(store.value, &seen);
+        if (schedule_.stores_elements(store, phase)) visit(store.value, &seen);
       for (size_t i = 0; i < seen.size(); ++i) made_[i] = made_[i] || seen[i];
     }
     return spilled_;

@@ -27,9 +27,9 @@ _VECTOR_FUNCTIONS = {
     "erfc": "_u15",
     "fmod": "",
 }
-# Vectors are written out and loops are short: LLVM's own pipelines take several times as long and gain nothing that
-# can be measured. The last one gives what does not change in a loop a place in front of it (softmax: a tenth of it).
-_PASSES = ("sroa", "instruction_combine", "simplify_cfg", "loop_rotate")
+# Vectors are written out, loops are short and have their condition at the end: LLVM's own pipelines take several times
+# as long and gain nothing that can be measured.
+_PASSES = ("sroa", "instruction_combine")
 _keep = []  # libraries own the code they were linked to
 _serial = itertools.count()  # two threads may link one kernel at once
 

@@ -37,6 +37,8 @@ class Costs {
   Costs(const Joint& joint, const ir::ShapeEnv* shapes) {
     if (shapes) {
       hints_.assign(shapes->hints().begin(), shapes->hints().end());
+      // A size of 1 that varies is a small batch among larger ones.
+      std::replace(hints_.begin(), hints_.end(), int64_t{1}, static_cast<int64_t>(kAssumedSize));
       return;
     }
     std::vector<ir::SymbolId> symbols;

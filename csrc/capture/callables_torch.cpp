@@ -55,6 +55,13 @@ Ref rule_requires_grad(Capture& c, const CallArgs& call) {
 
 Ref rule_break(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
+// A stand-in is a view of what it was made of here, whatever the tensor behind it is.
+Ref rule_is_view(Capture& c, const CallArgs& call) {
+  if (call.nargs > 0 && c.tensor_of_stand_in.count(call.args[0])) return rule_break(c, call);
+  Ref result = plain_call(call);
+  return c.pending ? Ref() : std::move(result);
+}
+
 // Of a tensor from outside no one but itself can be given other memory.
 Ref rule_memory(Capture& c, const CallArgs& call) {
   return call.nargs > 0 && torch_layer::is_stand_in(call.args[0]) && !c.tensor_of_stand_in.count(call.args[0])
@@ -274,6 +281,7 @@ const Family& torch_callables() {
       {"torch._C.TensorBase.data_ptr", 0, rule_break},
       {"torch._C.TensorBase.requires_grad_", 0, rule_requires_grad},
       {"torch._C.TensorBase.retain_grad", 0, rule_break},
+      {"torch._C.TensorBase._is_view", 0, rule_is_view},
       {"torch._C.TensorBase.set_", 0, rule_memory},
       {"torch._C.TensorBase.resize_", 0, rule_memory},
       {"torch._C.TensorBase.apply_", 0, rule_break},

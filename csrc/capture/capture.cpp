@@ -195,9 +195,9 @@ Ref Capture::admit_int(PyObject* value, OriginId origin) {
     const bool varies = std::any_of(values.begin(), values.end(), [&](int64_t v) { return v != number; });
     if (std::find(values.begin(), values.end(), number) == values.end() && values.size() < 8) values.push_back(number);
     constexpr int64_t kLeast = std::numeric_limits<int64_t>::min() / 4;
-    const bool moderate = number < 0 ? number > kLeast : number > 1 && number < -kLeast;
+    const bool moderate = number < 0 ? number > kLeast : number > 0 && number < -kLeast;
     if (varies && dynamic != Dynamic::Never && moderate) {
-      const int64_t lowest = number < 0 ? kLeast : 2;
+      const int64_t lowest = number < 0 ? kLeast : 1;
       ir::Sym symbol = shapes.new_symbol(number, "i" + std::to_string(shapes.symbol_count()), lowest);
       std::vector<ir::SymbolId> ids;
       symbol.collect(&ids);
@@ -264,12 +264,13 @@ std::vector<int> symbolic_dims(Capture& capture, PyObject* tensor, const std::st
   std::vector<std::vector<int64_t>>& seen = capture.seen->sizes[text];
   const torch_layer::Marks marks = torch_layer::dynamic_marks(tensor);
   for (size_t d = 0; d < sizes.size(); ++d) {
-    bool varies = capture.dynamic == Dynamic::Always && !torch_layer::is_parameter(tensor);
+    // A size of 1 is what broadcasts: taken to vary only when it was seen to.
+    bool varies = capture.dynamic == Dynamic::Always && sizes[d] > 1 && !torch_layer::is_parameter(tensor);
     for (const auto& before : seen) varies |= before.size() == sizes.size() && before[d] != sizes[d];
     varies &= capture.dynamic != Dynamic::Never;
     varies |= marks.is_dynamic(static_cast<int>(d));
     varies &= !marks.is_static(static_cast<int>(d));
-    if (varies && sizes[d] > 1) dims.push_back(static_cast<int>(d));
+    if (varies && sizes[d] > 0) dims.push_back(static_cast<int>(d));
   }
   if (std::find(seen.begin(), seen.end(), sizes) == seen.end() && seen.size() < 8) seen.push_back(sizes);
   return dims;

@@ -60,7 +60,7 @@ struct SymGuard {
 };
 
 // Symbols with the values they had while capturing (hints), and the relations that the capture relied on.
-// Sizes are assumed >= 2 when symbolic (0 and 1 are specialized before a symbol is made). No value that is computed
+// Sizes of tensors are >= 1 when symbolic (0 is specialized before a symbol is made). No value that is computed
 // from symbols reaches 2^62, so a constant beyond that is a bound that no symbolic value touches.
 class ShapeEnv {
  public:

@@ -150,7 +150,7 @@ bool cudnn_backward(ShapeCall& call) {
 // src, ...: what inference makes of a whole encoder layer.
 bool encoder_layer(ShapeCall& call) {
   const TensorType& source = call.tensor(0);
-  return source.rank() == 3 && call.none(18) && give_contiguous(call, source, source.sizes);
+  return source.rank() == 3 && give_contiguous(call, source, source.sizes);
 }
 
 // query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, need_weights,

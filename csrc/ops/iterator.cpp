@@ -31,7 +31,8 @@ Dims broadcast_strides(ShapeEnv& env, const TensorType& type, const Dims& sizes)
   Dims strides(sizes.size(), 0);
   const size_t lead = sizes.size() - type.sizes.size();
   for (size_t i = 0; i < type.sizes.size(); ++i) {
-    const bool repeated = equal(env, type.sizes[i], 1) && !equal(env, sizes[lead + i], 1);
+    const bool repeated =
+        !type.sizes[i].same(sizes[lead + i]) && equal(env, type.sizes[i], 1) && !equal(env, sizes[lead + i], 1);
     if (!repeated) strides[lead + i] = type.strides[i];
   }
   return strides;
@@ -40,6 +41,14 @@ Dims broadcast_strides(ShapeEnv& env, const TensorType& type, const Dims& sizes)
 bool has_zero(const Dims& sizes) {
   return std::any_of(sizes.begin(), sizes.end(),
                      [](const Sym& size) { return size.is_constant() && size.constant() == 0; });
+}
+
+// As fresh memory, or repeated: then the iterator's order is the natural one, and no dim that may be 1 long matters.
+bool lies_naturally(const TensorType& type) {
+  const Dims natural = contiguous(type.sizes);
+  for (size_t i = 0; i < natural.size(); ++i)
+    if (!type.strides[i].same(natural[i]) && !type.strides[i].same(0)) return false;
+  return true;
 }
 
 bool is_natural(const std::vector<int>& order) {
@@ -77,7 +86,7 @@ std::optional<Placement> iterate(ShapeEnv& env, std::span<const TensorType* cons
     auto sizes = broadcast(env, result.sizes, type->sizes);
     if (!sizes) return std::nullopt;
     result.sizes = std::move(*sizes);
-    all_natural &= same(type->strides, contiguous(type->sizes));
+    all_natural &= lies_naturally(*type);
   }
   // A size of 0 breaks ties between equal strides the other way.
   if (all_natural && !has_zero(result.sizes)) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/known.h"
+
 namespace graphlift::ops {
 
 using ir::Dims;
@@ -96,20 +98,39 @@ bool looks_channels_last(ShapeEnv& env, const TensorType& type, Format format) {
   for (int dim : channels_last_order(format)) {
     if (equal(env, type.sizes[dim], 0) || less(env, type.strides[dim], least)) return false;
     if (dim == 0 && equal(env, least, type.strides[1])) return false;
-    least = type.strides[dim];
-    if (less(env, 1, type.sizes[dim])) least = least * type.sizes[dim];
+    least = type.strides[dim] * type.sizes[dim];
   }
   return true;
 }
 
+// A dim that may be 1 long and lies where it should needs no decision: it is passed over, or multiplies by one.
 bool nests_exactly(ShapeEnv& env, const TensorType& type, std::span<const int> order) {
   Sym expected = 1;
   for (int dim : order) {
-    if (equal(env, type.sizes[dim], 1)) continue;
-    if (!equal(env, type.strides[dim], expected)) return false;
+    const bool in_place = known_equal(env, type.strides[dim], expected);
+    if (!in_place && equal(env, type.sizes[dim], 1)) continue;
+    if (!in_place && !equal(env, type.strides[dim], expected)) return false;
     expected = expected * type.sizes[dim];
   }
   return true;
+}
+
+// Elements that lie on each other for sure.
+bool overlaps(ShapeEnv& env, const TensorType& type) {
+  for (size_t i = 0; i < type.sizes.size(); ++i)
+    if (type.strides[i].same(0) && known_less(env, 1, type.sizes[i])) return true;
+  return false;
+}
+
+// Innermost first. Where strides of dims that may be 1 long may be equal, either order is right: see is_dense.
+void sort_by_stride(ShapeEnv& env, const TensorType& type, std::vector<int>* order) {
+  auto precedes = [&](const Sym& a, const Sym& b) {
+    if (known_at_most(env, b, a)) return false;
+    return known_at_most(env, a, b) || less(env, a, b);
+  };
+  for (size_t i = 1; i < order->size(); ++i)
+    for (size_t at = i; at > 0 && precedes(type.strides[(*order)[at]], type.strides[(*order)[at - 1]]); --at)
+      std::swap((*order)[at], (*order)[at - 1]);
 }
 
 }  // namespace
@@ -138,12 +159,14 @@ bool is_contiguous(ShapeEnv& env, const TensorType& type, Format format) {
   return nests_exactly(env, type, channels_last_order(format));
 }
 
+// As eager, which leaves dims of size 1 out: they change nothing where they nest, and are decided where they do not.
 bool is_dense(ShapeEnv& env, const TensorType& type) {
+  if (overlaps(env, type)) return false;
   if (is_contiguous(env, type)) return true;
   std::vector<int> order;
-  for (int dim = 0; dim < type.rank(); ++dim)
-    if (!less(env, type.sizes[dim], 2)) order.push_back(dim);
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return less(env, type.strides[a], type.strides[b]); });
+  for (int dim = type.rank(); dim-- > 0;)
+    if (!known_less(env, type.sizes[dim], 2)) order.push_back(dim);
+  sort_by_stride(env, type, &order);
   return nests_exactly(env, type, order);
 }
 

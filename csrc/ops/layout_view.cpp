@@ -1,6 +1,7 @@
 // Owns: broadcasting and the strides of views with other sizes. Must not: know operators.
 #include <algorithm>
 
+#include "ops/known.h"
 #include "ops/layout.h"
 
 namespace graphlift::ops {
@@ -18,13 +19,16 @@ std::optional<Dims> broadcast(ShapeEnv& env, const Dims& a, const Dims& b) {
   for (size_t i = 0; i < shorter.size(); ++i) {
     Sym& mine = result[lead + i];
     const Sym& other = shorter[i];
-    if (mine.same(other) || equal(env, other, 1)) continue;
-    if (equal(env, mine, 1)) {
+    if (mine.same(other) || other.same(1)) continue;
+    if (!mine.same(1) && equal(env, mine, other)) {
+      if (other.is_constant()) mine = other;
+      continue;
+    }
+    if (mine.same(1) || equal(env, mine, 1)) {
       mine = other;
       continue;
     }
-    if (!equal(env, mine, other)) return std::nullopt;
-    if (other.is_constant()) mine = other;
+    if (!equal(env, other, 1)) return std::nullopt;
   }
   return result;
 }
@@ -72,6 +76,17 @@ Dims strides_of_empty(const Dims& sizes) {
   return strides;
 }
 
+// Whether the dim outside of `dim` begins another chunk of memory.
+bool chunk_ends(ShapeEnv& env, const TensorType& type, size_t dim, const Sym& expected) {
+  const Sym &size = type.sizes[dim - 1], &stride = type.strides[dim - 1];
+  return !known_equal(env, stride, expected) && !equal(env, size, 1) && !equal(env, stride, expected);
+}
+
+// While a chunk is not covered, or the next dim is 1 long. One that fits is either of the two.
+bool takes_another(ShapeEnv& env, const Sym& covered, const Sym& chunk, const Sym& next) {
+  return known_at_most(env, covered * next, chunk) || less(env, covered, chunk) || equal(env, next, 1);
+}
+
 }  // namespace
 
 // Old dims are taken in chunks that lie in memory as one dim; each chunk must be covered by new dims exactly.
@@ -84,10 +99,8 @@ std::optional<Dims> view_strides(ShapeEnv& env, const TensorType& type, const Di
   Sym base = type.strides.back(), old_elements = 1, new_elements = 1;
   for (size_t dim = type.sizes.size(); dim-- > 0;) {
     old_elements = old_elements * type.sizes[dim];
-    const bool chunk_ends =
-        dim == 0 || (!equal(env, type.sizes[dim - 1], 1) && !equal(env, type.strides[dim - 1], old_elements * base));
-    if (!chunk_ends) continue;
-    while (left > 0 && (less(env, new_elements, old_elements) || equal(env, sizes[left - 1], 1))) {
+    if (dim > 0 && !chunk_ends(env, type, dim, old_elements * base)) continue;
+    while (left > 0 && takes_another(env, new_elements, old_elements, sizes[left - 1])) {
       --left;
       strides[left] = new_elements * base;
       new_elements = new_elements * sizes[left];

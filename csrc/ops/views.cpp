@@ -5,6 +5,7 @@
 
 #include "ops/family.h"
 #include "ops/iterator.h"
+#include "ops/known.h"
 #include "ops/results.h"
 
 namespace graphlift::ops {
@@ -134,6 +135,9 @@ bool expand(ShapeCall& call) {
     if (sizes[i].is_constant() && sizes[i].constant() == -1) {
       if (fresh) return false;
       sizes[i] = size;
+    } else if (size.same(1) && !sizes[i].is_constant() && !known_equal(call.env, sizes[i], 1)) {
+      if (less(call.env, sizes[i], 0)) return false;
+      strides[i] = 0;  // where it is 1 as well, no element is found by it
     } else if (!equal(call.env, size, sizes[i])) {
       if (!equal(call.env, size, 1) || less(call.env, sizes[i], 0)) return false;
       strides[i] = 0;

@@ -119,7 +119,7 @@ PYBIND11_MODULE(graphlift_ops, m) {
   py::class_<ir::ShapeEnv>(m, "Env")
       .def(py::init<>())
       .def("symbol", [](ir::ShapeEnv& env,
-                        int64_t hint) { return env.new_symbol(hint, "s" + std::to_string(env.symbol_count())); })
+                        int64_t hint) { return env.new_symbol(hint, "s" + std::to_string(env.symbol_count()), 1); })
       .def("hint", [](const ir::ShapeEnv& env, py::handle value) { return env.hint(sym_from(value)); })
       .def("guards",
            [](const ir::ShapeEnv& env) {
@@ -127,11 +127,19 @@ PYBIND11_MODULE(graphlift_ops, m) {
              for (const ir::SymGuard& guard : env.guards()) texts.push_back(guard.str());
              return texts;
            })
-      .def("guards_hold", [](const ir::ShapeEnv& env) {
-        for (const ir::SymGuard& guard : env.guards())
-          if (!guard.holds(env.hints())) return false;
-        return true;
-      });
+      .def("hints",
+           [](const ir::ShapeEnv& env) { return std::vector<int64_t>(env.hints().begin(), env.hints().end()); })
+      .def("at", [](const ir::ShapeEnv&, py::handle value,
+                    const std::vector<int64_t>& symbols) { return sym_from(value).eval(symbols); })
+      .def(
+          "guards_hold",
+          [](const ir::ShapeEnv& env, const std::optional<std::vector<int64_t>>& symbols) {
+            const std::span<const int64_t> values = symbols ? std::span<const int64_t>(*symbols) : env.hints();
+            for (const ir::SymGuard& guard : env.guards())
+              if (!guard.holds(values)) return false;
+            return true;
+          },
+          py::arg("symbols") = py::none());
   m.def("infer", &infer, py::arg("env"), py::arg("name"), py::arg("args"), py::arg("default_dtype") = "float32");
   m.def("names", [] {
     std::vector<std::string> names;

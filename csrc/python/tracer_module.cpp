@@ -143,7 +143,7 @@ class Recording {
     return checked(tracer_->stand_in(tensor.ptr(), symbolic));
   }
   py::object sym_int(int64_t hint) {
-    return checked(tracer_->sym_int(shapes_.new_symbol(hint, "s" + std::to_string(shapes_.symbol_count()))));
+    return checked(tracer_->sym_int(shapes_.new_symbol(hint, "s" + std::to_string(shapes_.symbol_count()), 1)));
   }
   py::dict finish(const std::vector<py::object>& outputs) {
     std::vector<PyObject*> raw;

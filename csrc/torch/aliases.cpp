@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/layout.h"
 #include "torch/convert.h"
 #include "torch/recorder.h"
 #include "torch/sym_node.h"
@@ -38,49 +39,34 @@ bool same_dims(const ir::Dims& a, const ir::Dims& b) {
          std::equal(a.begin(), a.end(), b.begin(), [](const ir::Sym& x, const ir::Sym& y) { return x.same(y); });
 }
 
-// Each element has memory of its own, without gaps.
-bool dense(ir::ShapeEnv& env, const ir::TensorType& type) {
-  std::vector<size_t> order(type.sizes.size());
-  for (size_t d = 0; d < order.size(); ++d) order[d] = d;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return env.hint(type.strides[a]) < env.hint(type.strides[b]); });
-  int64_t expected = 1;
-  for (size_t d : order) {
-    int64_t size = env.hint(type.sizes[d]);
-    if (size == 1) continue;
-    if (env.hint(type.strides[d]) != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
-
 void check_no_overlap(ir::ShapeEnv& env, const ir::TensorType& type) {
   for (size_t d = 0; d < type.sizes.size(); ++d)
-    TORCH_CHECK(env.hint(type.strides[d]) != 0 || env.hint(type.sizes[d]) <= 1,
+    TORCH_CHECK(!ops::equal(env, type.strides[d], 0) || ops::at_most(env, type.sizes[d], 1),
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory "
                 "location. Please clone() the tensor before performing the operation.");
 }
 
 // The places in its storage, [first, behind the last), that a tensor without gaps fills; nothing for others.
-std::optional<std::pair<int64_t, int64_t>> filled_span(ir::ShapeEnv& env, const ir::TensorType& type) {
-  int64_t count = 1, reach = 1;
+std::optional<std::pair<ir::Sym, ir::Sym>> filled_span(ir::ShapeEnv& env, const ir::TensorType& type) {
+  ir::Sym count = 1, reach = 1;
   for (size_t d = 0; d < type.sizes.size(); ++d) {
-    const int64_t size = env.hint(type.sizes[d]);
-    count *= size;
-    reach += (size - 1) * env.hint(type.strides[d]);
+    count = count * type.sizes[d];
+    reach = reach + (type.sizes[d] - ir::Sym(1)) * type.strides[d];
   }
-  const int64_t first = env.hint(type.offset);
-  return count > 0 && reach == count ? std::optional(std::pair(first, first + count)) : std::nullopt;
+  if (ops::at_most(env, count, 0) || !ops::equal(env, reach, count)) return std::nullopt;
+  return std::pair(type.offset, type.offset + count);
 }
 
 // Where eager refuses a write, or where its result depends on the order of elements: an operand that shares a part of
 // the memory that is written.
 bool overlaps_in_part(ir::ShapeEnv& env, const ir::TensorType& target, const ir::TensorType& operand) {
+  if (target.offset.same(operand.offset) && ops::same(target.sizes, operand.sizes) &&
+      ops::same(target.strides, operand.strides))
+    return false;
   const auto a = filled_span(env, target), b = filled_span(env, operand);
-  if (!a || !b || a->first >= b->second || b->first >= a->second) return false;
-  for (size_t d = 0; d < target.strides.size() && d < operand.strides.size(); ++d)
-    if (env.hint(target.strides[d]) != env.hint(operand.strides[d])) return true;
-  return a != b || target.strides.size() != operand.strides.size();
+  if (!a || !b || ops::at_most(env, b->second, a->first) || ops::at_most(env, a->second, b->first)) return false;
+  const bool alike = ops::equal(env, a->first, b->first) && ops::equal(env, a->second, b->second);
+  return !alike || !ops::equal(env, target.strides, operand.strides);
 }
 
 // --- inverses of view operations -------------------------------------------------------------------------------------
@@ -237,7 +223,7 @@ ir::ValueRef Recorder::fit(const ir::TensorType& target, ir::ValueRef old, ir::V
     same_sizes = shapes_->guard(ir::Relation::Eq, type.sizes[d], target.sizes[d]);
   TORCH_CHECK(same_sizes, "output with shape ", text(target.sizes), " doesn't match the broadcast shape ",
               text(type.sizes));
-  bool same_layout = same_dims(type.strides, target.strides) || !dense(*shapes_, target);
+  bool same_layout = same_dims(type.strides, target.strides) || !ops::is_dense(*shapes_, target);
   if (type.dtype == target.dtype && type.device == target.device && same_layout) return value;
   ir::TensorType result = target;
   result.requires_grad = false;
@@ -356,11 +342,11 @@ void push_mutating_results(Recorder& recorder, const c10::FunctionSchema& schema
 
 // Random operators fill memory in its own order: the dimensions of a dense, permuted target from outer to inner;
 // nothing when they are in that order already.
-std::vector<int64_t> memory_order(const ir::ShapeEnv& shapes, const ir::TensorType& type) {
+std::vector<int64_t> memory_order(ir::ShapeEnv& shapes, const ir::TensorType& type) {
   std::vector<int64_t> order(static_cast<size_t>(type.rank()));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return shapes.hint(type.strides[static_cast<size_t>(a)]) > shapes.hint(type.strides[static_cast<size_t>(b)]);
+    return ops::less(shapes, type.strides[static_cast<size_t>(b)], type.strides[static_cast<size_t>(a)]);
   });
   return std::is_sorted(order.begin(), order.end()) ? std::vector<int64_t>() : order;
 }

@@ -38,10 +38,11 @@ bool find_permutation(const at::Tensor& tensor, const Geometry& geometry, c10::S
   return true;
 }
 
+// Exactly as view() lays it out, dims of size 1 too.
 bool is_contiguous(const Geometry& geometry) {
   int64_t expected = 1;
   for (size_t i = geometry.sizes.size(); i-- > 0;) {
-    if (geometry.sizes[i] != 1 && geometry.strides[i] != expected) return false;
+    if (geometry.strides[i] != expected) return false;
     expected *= geometry.sizes[i];
   }
   return true;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "ir/known_sizes.h"
+#include "ops/layout.h"
 #include "torch/convert.h"
 #include "torch/tracer_impl.h"
 
@@ -203,6 +204,7 @@ class Finish {
       plan.of = owner;
     }
     bool fresh = plan.aliasing == Aliasing::Fresh;
+    if (!fresh) show_strides(&plan.type);
     if (fresh) plan.detached = false;
     if (plan.aliasing != Aliasing::Input && plan.detached && output.grad_fn())
       refuse("a detached alias is given a value with a gradient");
@@ -210,6 +212,15 @@ class Finish {
     traced_->outputs.push_back(std::move(plan));
     if (traced_->outputs.back().differentiable) roots_.push_back({output, nullptr});
     output_roots_.push_back(traced_->outputs.back().differentiable ? static_cast<int>(roots_.size()) - 1 : -1);
+  }
+
+  // In eager a dim of size 1 that is expanded to 1 keeps its stride, which the program sees of a view.
+  void show_strides(ir::TensorType* type) {
+    for (size_t d = type->sizes.size(); d-- > 0;) {
+      const ir::Sym& size = type->sizes[d];
+      if (size.is_constant() || !type->strides[d].same(0) || !ops::at_most(shapes(), size, 1)) continue;
+      type->strides[d] = d + 1 == type->sizes.size() ? ir::Sym(1) : type->sizes[d + 1] * type->strides[d + 1];
+    }
   }
 
   ir::ArgList forward_results() {
@@ -228,8 +239,7 @@ class Finish {
     type.offset = 0;
     type.requires_grad = false;
     bool repeats = false;
-    for (int d = 0; d < type.rank(); ++d)
-      repeats |= shapes().hint(type.strides[d]) == 0 && shapes().hint(type.sizes[d]) > 1;
+    for (int d = 0; d < type.rank(); ++d) repeats |= type.strides[d].same(0) && !type.sizes[d].same(1);
     if (repeats) type.strides = ir::contiguous_strides(type.sizes);
     ir::Node* input = recorder_.graph().add_input("tangent" + std::to_string(number), type);
     return recorder_.new_tensor(type, {input, 0});

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/gil.h"
+#include "ops/layout.h"
 #include "torch/size_float.h"
 
 namespace graphlift::torch_layer {
@@ -159,36 +160,30 @@ class Node final : public c10::SymNodeImpl {
 
   using Nodes = c10::ArrayRef<SymNode>;
   SymNode is_contiguous(Nodes sizes, Nodes strides) override {
-    std::vector<int64_t> order;
-    for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) order.push_back(d);
-    return make(constant(packed(sizes, strides, order)));
+    return make(constant(ops::is_contiguous(env_, laid_out(sizes, strides))));
   }
   SymNode is_channels_last_contiguous_2d(Nodes sizes, Nodes strides) override {
-    return make(constant(sizes.size() == 4 && packed(sizes, strides, {1, 3, 2, 0})));
+    return make(constant(ops::is_contiguous(env_, laid_out(sizes, strides), ops::Format::ChannelsLast)));
   }
   SymNode is_channels_last_contiguous_3d(Nodes sizes, Nodes strides) override {
-    return make(constant(sizes.size() == 5 && packed(sizes, strides, {1, 4, 3, 2, 0})));
+    return make(constant(ops::is_contiguous(env_, laid_out(sizes, strides), ops::Format::ChannelsLast3d)));
   }
   SymNode is_channels_last_strides_2d(Nodes sizes, Nodes strides) override {
-    return make(constant(sizes.size() == 4 && ordered(sizes, strides, {1, 3, 2, 0})));
+    return make(constant(ops::suggest_format(env_, laid_out(sizes, strides)) == ops::Format::ChannelsLast));
   }
   SymNode is_channels_last_strides_3d(Nodes sizes, Nodes strides) override {
-    return make(constant(sizes.size() == 5 && ordered(sizes, strides, {1, 4, 3, 2, 0})));
+    return make(constant(ops::suggest_format(env_, laid_out(sizes, strides)) == ops::Format::ChannelsLast3d));
   }
   SymNode is_non_overlapping_and_dense(Nodes sizes, Nodes strides) override {
-    std::vector<int64_t> order(sizes.size());
-    for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-      int64_t x = env_.hint(of(strides[a]).value_), y = env_.hint(of(strides[b]).value_);
-      return x != y ? x < y : env_.hint(of(sizes[a]).value_) < env_.hint(of(sizes[b]).value_);
-    });
-    return make(constant(packed(sizes, strides, order)));
+    return make(constant(ops::is_dense(env_, laid_out(sizes, strides))));
   }
 
   int64_t guard_int(const char*, int64_t) override { return env_.specialize(value_); }
   int64_t int_() override { return env_.specialize(value_); }
   bool guard_bool(const char*, int64_t) override { return decide(); }
   bool bool_() override { return decide(); }
+  // torch asks so where the answer "no" leads to code that is right for all sizes, or that asks whether they are equal.
+  bool guard_or_false(const char*, int64_t) override { return asks_for_one() ? known().value_or(false) : decide(); }
   double guard_float(const char*, int64_t) override { return real(); }
   bool statically_known_true(const char*, int64_t) override { return known().value_or(false); }
 
@@ -281,6 +276,10 @@ class Node final : public c10::SymNodeImpl {
     GL_CHECK(kind_ == Kind::Bool && first, "a condition is combined with a number");
     return make(ConditionRef(std::make_shared<Condition>(Condition{.kind = kind, .first = first, .second = second})));
   }
+  bool asks_for_one() const {
+    return kind_ == Kind::Bool && condition_->kind == Condition::Kind::Compare &&
+           condition_->relation == Relation::Eq && (condition_->left.same(1) || condition_->right.same(1));
+  }
   bool decide() {
     if (kind_ == Kind::Int) return env_.guard(Relation::Ne, value_, 0);
     if (kind_ == Kind::Float) return number() != 0;
@@ -293,30 +292,11 @@ class Node final : public c10::SymNodeImpl {
     if (kind_ != Kind::Bool) return std::nullopt;
     return evaluate(*condition_, [this](const Condition& c) { return env_.known(c.relation, c.left, c.right); });
   }
-  // Strides are those of memory filled without gaps in this order of dimensions, innermost first.
-  bool packed(Nodes sizes, Nodes strides, const std::vector<int64_t>& order) {
-    Sym expected = 1;
-    for (int64_t d : order) {
-      const Sym& size = of(sizes[d]).value_;
-      if (env_.guard(Relation::Eq, size, 0)) return true;
-      if (env_.guard(Relation::Eq, size, 1)) continue;
-      if (!env_.guard(Relation::Eq, of(strides[d]).value_, expected)) return false;
-      expected = expected * size;
-    }
-    return true;
-  }
-  // torch's is_channels_last_strides: strides grow in this order, whatever the gaps.
-  bool ordered(Nodes sizes, Nodes strides, const std::vector<int64_t>& order) {
-    Sym least = 0;
-    if (env_.guard(Relation::Eq, of(strides[1]).value_, 0)) return false;
-    for (int64_t d : order) {
-      const Sym& size = of(sizes[d]).value_;
-      const Sym& stride = of(strides[d]).value_;
-      if (env_.guard(Relation::Eq, size, 0) || env_.guard(Relation::Lt, stride, least)) return false;
-      if (d == 0 && env_.guard(Relation::Eq, least, of(strides[1]).value_)) return false;
-      least = env_.guard(Relation::Lt, 1, size) ? stride * size : stride;
-    }
-    return true;
+  static ir::TensorType laid_out(Nodes sizes, Nodes strides) {
+    ir::TensorType type;
+    for (const SymNode& size : sizes) type.sizes.push_back(of(size).value_);
+    for (const SymNode& stride : strides) type.strides.push_back(of(stride).value_);
+    return type;
   }
 
   ir::ShapeEnv& env_;

@@ -58,8 +58,8 @@ class TensorCheck final : public guards::LeafCheck {
     auto strides = impl.strides();
     if (sizes.size() != sizes_.size()) return false;
     for (size_t d = 0; d < sizes_.size(); ++d) {
-      if (sizes_[d] != kSymbolic ? sizes_[d] != sizes[d] : sizes[d] < 2) return false;
-      if (strides_[d] != kSymbolic && strides_[d] != strides[d] && sizes[d] > 1) return false;
+      if (sizes_[d] != kSymbolic ? sizes_[d] != sizes[d] : sizes[d] < 1) return false;
+      if (strides_[d] != kSymbolic && strides_[d] != strides[d] && sizes_[d] != 1) return false;
     }
     for (const Bind& bind : binds_) symbols[bind.symbol] = sizes[bind.dim];
     if (computed_.empty()) return true;
@@ -82,7 +82,8 @@ class TensorCheck final : public guards::LeafCheck {
     ir::SymbolId symbol;
   };
 
-  // Strides are made of the tensor's own sizes only, which are bound by now.
+  // Strides are made of the tensor's own sizes only, which are bound by now. Those of a dim that varies hold where it
+  // is 1 long, too: the strides of views and results are computed from them.
   bool strides_follow(c10::IntArrayRef strides, const int64_t* symbols) const {
     for (int d : computed_) {
       const ir::Sym& stride = facts_->tensor.strides[static_cast<size_t>(d)];
@@ -129,9 +130,9 @@ std::string TensorCheck::explain(PyObject* object) const {
     return differs("number of dimensions", std::to_string(sizes.size()), std::to_string(sizes_.size()));
   for (size_t d = 0; d < sizes_.size(); ++d) {
     std::string dim = " of dimension " + std::to_string(d);
-    if (sizes_[d] != kSymbolic ? sizes_[d] != sizes[d] : sizes[d] < 2)
-      return differs("size" + dim, std::to_string(sizes[d]), sizes_[d] != kSymbolic ? type.sizes[d].str() : "over 1");
-    if (strides_[d] != kSymbolic && strides_[d] != strides[d] && sizes[d] > 1)
+    if (sizes_[d] != kSymbolic ? sizes_[d] != sizes[d] : sizes[d] < 1)
+      return differs("size" + dim, std::to_string(sizes[d]), sizes_[d] != kSymbolic ? type.sizes[d].str() : "over 0");
+    if (strides_[d] != kSymbolic && strides_[d] != strides[d] && sizes_[d] != 1)
       return differs("stride" + dim, std::to_string(strides[d]), std::to_string(strides_[d]));
   }
   if (facts_->offset_matters && impl.storage_offset() != facts_->offset)

@@ -122,6 +122,33 @@ void TracerImpl::record_calls(ProgramCalls::Stack stack) {
   };
 }
 
+namespace {
+
+// Dims from the innermost outwards.
+std::vector<size_t> nesting(const at::Tensor& real) {
+  std::vector<size_t> order(static_cast<size_t>(real.dim()));
+  for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return real.stride(static_cast<int64_t>(a)) < real.stride(static_cast<int64_t>(b));
+  });
+  return order;
+}
+
+// Which of the wanted dims can vary: a dim of size 1 only with the stride that it would have if it were longer.
+std::vector<bool> varying(const at::Tensor& real, std::span<const size_t> order, std::span<const int> wanted) {
+  std::vector<bool> result(order.size());
+  int64_t expected = 1;
+  for (size_t d : order) {
+    const int64_t size = real.size(static_cast<int64_t>(d)), stride = real.stride(static_cast<int64_t>(d));
+    const bool named = std::find(wanted.begin(), wanted.end(), static_cast<int>(d)) != wanted.end();
+    result[d] = named && (size > 1 || (size == 1 && stride == expected));
+    if (size != 1) expected = stride * size;
+  }
+  return result;
+}
+
+}  // namespace
+
 // Strides that are products of inner sizes stay so when those sizes are symbolic.
 ir::TensorType TracerImpl::primal_type(const at::Tensor& real, std::span<const int> symbolic) {
   ir::TensorType type;
@@ -129,23 +156,19 @@ ir::TensorType TracerImpl::primal_type(const at::Tensor& real, std::span<const i
   type.device = from_torch(real.device());
   type.requires_grad = real.requires_grad();
   type.offset = real.storage_offset();
-  for (int64_t d = 0; d < real.dim(); ++d) {
-    int64_t size = real.size(d);
-    bool wanted = size > 1 && std::find(symbolic.begin(), symbolic.end(), static_cast<int>(d)) != symbolic.end();
-    type.sizes.push_back(wanted ? shapes_->new_symbol(size, "s" + std::to_string(shapes_->symbol_count()))
-                                : ir::Sym(size));
+  const std::vector<size_t> order = nesting(real);
+  const std::vector<bool> varies = varying(real, order, symbolic);
+  for (size_t d = 0; d < order.size(); ++d) {
+    const int64_t size = real.size(static_cast<int64_t>(d));
+    type.sizes.push_back(varies[d] ? shapes_->new_symbol(size, "s" + std::to_string(shapes_->symbol_count()), 1)
+                                   : ir::Sym(size));
   }
-  std::vector<size_t> order(type.sizes.size());
-  for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return real.stride(static_cast<int64_t>(a)) < real.stride(static_cast<int64_t>(b));
-  });
   type.strides.resize(order.size());
   ir::Sym expected = 1;
   for (size_t d : order) {
     int64_t stride = real.stride(static_cast<int64_t>(d));
     type.strides[d] = stride == shapes_->hint(expected) ? expected : ir::Sym(stride);
-    if (real.size(static_cast<int64_t>(d)) != 1) expected = type.strides[d] * type.sizes[d];
+    if (!type.sizes[d].same(1)) expected = type.strides[d] * type.sizes[d];
   }
   return type;
 }

@@ -195,6 +195,17 @@ def test_what_a_view_from_outside_is_a_view_of():
     assert graphlift.counters()["graphs"] > 0
 
 
+def test_whether_a_tensor_from_outside_is_a_view():
+    def program(x):
+        return x * 2, x._is_view(), x[1:]._is_view(), (x * 2)._is_view()
+
+    compiled, base = graphlift.compile(program), torch.ones(4)
+    for x in (base.view(4), base, base[:2], torch.ones(4)):
+        same(compiled(x), program(x))
+    counts = graphlift.counters()
+    assert counts["graphs"] > 0 and counts["graph_breaks"] > 0
+
+
 def test_whether_a_tensor_from_outside_retains_its_gradient():
     def program(x):
         return x * 2, x.retains_grad

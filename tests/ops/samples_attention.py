@@ -121,4 +121,6 @@ def encoder_layer(make):
                 make(8),
                 make(8),
             )
-            yield call(source, 8, 2, *parts, make(16, 8), make(16), make(8, 16), make(8))
+            parts += (make(16, 8), make(16), make(8, 16), make(8))
+            yield call(source, 8, 2, *parts)
+            yield call(source, 8, 2, *parts, torch.zeros(5, 5, dtype=torch.bool, device=source.device), 0)

@@ -64,8 +64,10 @@ def test_symbolic_sizes_are_bound():
     check = check_of(torch.zeros(4, 5, 6), symbolic=[0, 1])
     assert check.holds(torch.zeros(7, 8, 6))[:2] == [7, 8]
     assert check.holds(torch.zeros(7, 8, 9)) is None
-    assert check.holds(torch.zeros(1, 8, 6)) is None
-    assert "size of dimension 0 is 1, not over 1" in check.explain(torch.zeros(1, 8, 6))
+    assert check.holds(torch.zeros(1, 8, 6))[:2] == [1, 8]
+    assert check.holds(torch.zeros(0, 8, 6)) is None
+    assert "size of dimension 0 is 0, not over 0" in check.explain(torch.zeros(0, 8, 6))
+    assert check.holds(torch.zeros(1, 8, 6).as_strided((1, 8, 6), (5, 6, 1))) is None
     gapped = torch.zeros(7, 9, 6)[:, :8]
     assert check.holds(gapped) is None
     assert "strides" in check.explain(gapped)

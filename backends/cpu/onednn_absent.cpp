@@ -21,6 +21,7 @@ std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec&, st
                                                       std::string* why) {
   return absent(why);
 }
+bool onednn_packs_in_blocks() { return false; }
 std::unique_ptr<const Convolution> make_onednn_convolution(const ConvolutionSpec&, std::string* why) {
   return absent(why);
 }

@@ -164,25 +164,23 @@ def test_changes_are_seen(change):
 
 def test_frozen_layers_in_training():
     """The backward reads the weights, too."""
-    frozen = nn.Sequential(nn.Linear(256, 512), nn.GELU(), nn.Linear(512, 256)).requires_grad_(False)
-    x, options = torch.randn(8, 256), {"options": REMEMBER, "fullgraph": True}
-    scale = torch.ones(256, requires_grad=True)
+    frozen = nn.Sequential(nn.Conv2d(16, 32, 3), nn.GELU(), nn.Conv2d(32, 16, 3)).requires_grad_(False)
+    x, scale = torch.randn(2, 16, 10, 10), torch.ones(16, 1, 1, requires_grad=True)
 
     def gradient(function):
         (result,) = torch.autograd.grad(function(x * scale).square().sum(), scale)
         return result
 
-    compiled = graphlift.compile(frozen.forward, **options)
-    before = count("remembered_weights")
+    compiled, graphs = graphlift.compile(frozen.forward, options=REMEMBER, fullgraph=True), count("graphs")
     for step in range(6):
+        before = count("remembered_weights")
         assert not close(gradient(frozen), gradient(compiled))
+        assert count("remembered_weights") - before == (0 if step in (0, 3) else 4)
         if step == 2:
-            assert count("remembered_weights") - before >= 4  # two products forward, one or two backward
-            before = count("remembered_weights")
             with torch.no_grad():
                 frozen[0].weight.mul_(1.5)
                 frozen[2].weight.mul_(0.5)
-    assert count("remembered_weights") - before >= 4
+    assert count("graphs") == graphs + 1
 
 
 @pytest.mark.parametrize("fused", [False, True])
@@ -231,7 +229,7 @@ def test_regions_of_one_weight_share_its_copy():
     linear = nn.Linear(256, 256)
     compiled = graphlift.compile(linear.forward, options=REMEMBER, dynamic=False)
     with torch.no_grad():
-        for rows in (4, 6, 8):
+        for rows in (2, 3, 4):
             assert agrees(compiled, linear, torch.randn(rows, 256)) == 2
     assert count("regions") >= 3 and count("remembered_bytes") - before < 3 * 2**18
 
@@ -242,11 +240,11 @@ def test_sizes_that_vary():
     with torch.no_grad():
         agrees(compiled, linear, torch.randn(3, 256), calls=2)
         graphs = count("graphs")
-        for rows in (4, 5, 7, 9):
+        for rows in (2, 4, 3):
             assert agrees(compiled, linear, torch.randn(rows, 256)) >= 1
         assert count("graphs") == graphs
         linear.weight.mul_(2)
-        assert agrees(compiled, linear, torch.randn(5, 256)) == 2
+        assert agrees(compiled, linear, torch.randn(2, 256)) == 2
 
 
 def test_layers_that_share_a_region():
@@ -255,7 +253,7 @@ def test_layers_that_share_a_region():
     def call(layer, x):
         return torch.relu(layer(x))
 
-    compiled, x = graphlift.compile(call, options=REMEMBER), torch.randn(8, 256)
+    compiled, x = graphlift.compile(call, options=REMEMBER), torch.randn(4, 256)
     with torch.no_grad():
         for turn in range(4):
             used = sum(agrees(compiled, call, layer, x, calls=1) for layer in layers)
@@ -267,16 +265,17 @@ def test_layers_that_share_a_region():
 
 def test_arguments_and_results_are_no_weights():
     before = count("remembered_bytes")
+
     def call(x, y):
         return nn.functional.linear(nn.functional.linear(x, y * 1.0), y)
 
-    x, y = torch.randn(8, 256) / 16, torch.randn(256, 256) / 16
+    x, y = torch.randn(4, 256) / 16, torch.randn(256, 256) / 16
     assert agrees(graphlift.compile(call, options=REMEMBER), call, x, y, calls=4) == 0
     assert count("remembered_bytes") == before
 
 
 def test_a_weight_of_a_closure():
-    w, x = torch.randn(256, 256) / 16, torch.randn(8, 256)
+    w, x = torch.randn(256, 256) / 16, torch.randn(4, 256)
 
     def call(x):
         return torch.relu(nn.functional.linear(x, w))

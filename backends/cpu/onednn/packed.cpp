@@ -50,4 +50,15 @@ std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec& spe
   return std::make_unique<onednn::PackedMatmul>(spec, std::move(plain), std::move(packed));
 }
 
+bool onednn_packs_in_blocks() {
+  static const bool blocks = [] {
+    ContractionSpec spec;
+    spec.m = 16, spec.n = spec.k = 256;
+    spec.a = spec.b = spec.c = {{}, 256, 1};
+    const auto packed = onednn::make_matmul(spec, onednn::WeightLayout::Packed, nullptr);
+    return packed && packed->variant().form() != 0;
+  }();
+  return blocks;
+}
+
 }  // namespace graphlift::cpu

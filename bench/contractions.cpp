@@ -1,7 +1,7 @@
 // Contractions and convolutions of backends/cpu against torch's own kernels, on memory that is allocated once:
 //     ninja -C build/dev bench_contractions
 //     GRAPHLIFT_ONEDNN=.venv/lib/libdnnl.so.3 build/dev/tests/bench_contractions [threads]
-//     [matmul|few|batch|tiny|conv|bf16]
+//     [matmul|few|remembered|batch|tiny|conv|bf16]
 // Microseconds, the least of many runs.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -13,6 +13,7 @@
 
 #include "backends/cpu/contraction.h"
 #include "backends/cpu/convolution.h"
+#include "backends/cpu/weight_copies.h"
 
 namespace graphlift::cpu {
 namespace {
@@ -68,7 +69,9 @@ void matmul(const Case& shape, char form, at::ScalarType dtype) {
   if (shape.batch > 1) spec.batch = {shape.batch};
   spec.m = shape.m, spec.n = shape.n, spec.k = shape.k;
   spec.a = layout(a), spec.b = layout(b), spec.c = layout(c);
-  const ContractionOperands operands{.a = a.data_ptr(), .b = b.data_ptr(), .c = c.data_ptr(), .b_tensor = &b};
+  WeightCopies copies;
+  const ContractionOperands operands{
+      .a = a.data_ptr(), .b = b.data_ptr(), .c = c.data_ptr(), .b_tensor = &b, .copies = &copies};
   const double torch = best([&] { shape.batch > 1 ? at::bmm_out(c, a, b) : at::mm_out(c, a, b); });
   std::printf("| %ldx%ldx%ldx%ld | %s | %.2f |", shape.batch, shape.m, shape.n, shape.k,
               form == 'A'   ? "A^T B"
@@ -86,12 +89,12 @@ void matmul(const Case& shape, char form, at::ScalarType dtype) {
   std::fflush(stdout);
 }
 
-void matmuls(const std::vector<Case>& shapes, at::ScalarType dtype) {
+void matmuls(const std::vector<Case>& shapes, at::ScalarType dtype, std::string_view forms = "NBA") {
   std::printf(
       "| batch x m x n x k | form | torch | gemm | onednn | swapped | packed | chosen "
       "|\n|---|---|---|---|---|---|---|---|\n");
   for (const Case& shape : shapes)
-    for (char form : {'N', 'B', 'A'}) matmul(shape, form, dtype);
+    for (char form : forms) matmul(shape, form, dtype);
 }
 
 void making() {
@@ -145,17 +148,26 @@ void convolution(const ConvolutionCase& shape, at::MemoryFormat format) {
                 shape.size, shape.out, shape.stride, format == at::MemoryFormat::ChannelsLast ? "NHWC" : "NCHW",
                 names[kind], reference);
     print_time(found ? best([&] { found->run(operands[kind]); }) : 0, reference);
+    WeightCopies copies;
+    ConvolutionOperands remembering = operands[kind];
+    remembering.weight_tensor = &w, remembering.copies = &copies;
+    print_time(found && kind != 2 ? best([&] { found->run(remembering); }) : 0, reference);
     std::printf(" %s |\n", found ? found->implementation().c_str() : "torch");
     std::fflush(stdout);
   }
 }
 
 void convolutions() {
-  std::printf("| convolution 3x3 | layout | what | torch | here | kernel |\n|---|---|---|---|---|---|\n");
+  std::printf(
+      "| convolution 3x3 | layout | what | torch | here | weight remembered | kernel "
+      "|\n|---|---|---|---|---|---|---|\n");
   for (const ConvolutionCase& shape : {ConvolutionCase{8, 3, 32, 16, 1},
                                        {8, 16, 32, 16, 1},
                                        {8, 16, 32, 32, 2},
                                        {8, 32, 16, 32, 1},
+                                       {1, 64, 14, 64, 1},
+                                       {1, 256, 14, 256, 1},
+                                       {1, 512, 7, 512, 1},
                                        {64, 3, 64, 64, 1},
                                        {64, 64, 64, 64, 1},
                                        {64, 64, 64, 128, 2},
@@ -172,6 +184,13 @@ const std::vector<Case> kBatched = {{16, 128, 128, 32}, {16, 128, 32, 128}, {96,
 const std::vector<Case> kFew = {{1, 1, 1024, 1024},   {1, 1, 4096, 1024},  {1, 2, 1024, 1024},  {1, 4, 1024, 1024},
                                 {1, 8, 1024, 1024},   {1, 16, 1024, 1024}, {1, 32, 1024, 1024}, {1, 64, 10, 1024},
                                 {1, 128, 1024, 1024}, {1, 1, 64, 64}};
+const std::vector<Case> kRemembered = [] {
+  std::vector<Case> out;
+  for (int64_t m : {1, 4, 16, 32, 64, 128, 256})
+    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{256, 256}, {1024, 1024}, {1024, 4096}, {4096, 4096}})
+      out.push_back({1, m, n, k});
+  return out;
+}();
 const std::vector<Case> kTiny = {{1, 8, 32, 16}, {1, 8, 32, 32}, {1, 8, 4, 32}, {1, 8, 64, 64}, {1, 32, 64, 64}};
 
 }  // namespace
@@ -185,6 +204,7 @@ int main(int argc, char** argv) {
   std::printf("%d threads\n\n", at::get_num_threads());
   if (wants("tiny")) matmuls(kTiny, at::kFloat), making();
   if (wants("few")) matmuls(kFew, at::kFloat);
+  if (wants("remembered")) matmuls(kRemembered, at::kFloat, "NB");
   if (wants("batch")) matmuls(kBatched, at::kFloat);
   if (wants("matmul")) matmuls(kLarge, at::kFloat);
   if (wants("bf16")) matmuls({{1, 64, 4096, 1024}, {1, 256, 768, 256}, {1, 8, 64, 64}}, at::kBFloat16);

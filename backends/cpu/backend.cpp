@@ -21,9 +21,10 @@
 namespace graphlift::cpu {
 namespace {
 
-std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation, bool tuned = false) {
-  if (is_contraction(*operation.node)) return make_contraction_call(operation, tuned);
-  if (is_convolution(*operation.node)) return make_convolution_call(operation);
+std::unique_ptr<reference::NativeCall> make_native_call(const codegen::NativeOperation& operation,
+                                                        const NativeOptions& options = {}) {
+  if (is_contraction(*operation.node)) return make_contraction_call(operation, options);
+  if (is_convolution(*operation.node)) return make_convolution_call(operation, options);
   if (is_row_sum(*operation.node)) return operation.epilogue.empty() ? make_row_sum_call(operation) : nullptr;
   return nullptr;
 }
@@ -45,6 +46,17 @@ codegen::Finish finish(const codegen::Chain& chain, int kept) {
   if (!post) return codegen::Finish::No;
   if (is_plain_view(*chain.back()) || !worth_finishing(operation, *post)) return codegen::Finish::Through;
   return make_native_call(operation) ? codegen::Finish::Here : codegen::Finish::No;
+}
+
+// Which of a call's operands are weights as they came: what was computed of one is another tensor in each run.
+std::vector<bool> weights_among(const ir::Node& call, const ir::Graph& graph, const std::vector<int>& weights) {
+  std::vector<bool> out;
+  const auto is_weight = [&](const ir::ValueRef& value) {
+    out.push_back(std::any_of(weights.begin(), weights.end(),
+                              [&](int input) { return graph.inputs()[static_cast<size_t>(input)] == value.node; }));
+  };
+  for (const ir::Arg& arg : call.args) ir::for_each_value(arg, is_weight);
+  return out;
 }
 
 std::string text_of(const codegen::FusedGraph& fused) {
@@ -99,7 +111,8 @@ class Cpu final : public backend::Backend {
       if (node.op == codegen::native_op()) {
         ++backend::counters().natives;
         if (progress) progress->step();
-        return make_native_call(fused.natives[codegen::index_of(node)], progress.has_value());
+        return make_native_call(fused.natives[codegen::index_of(node)],
+                                {progress.has_value(), weights_among(node, *fused.graph, how.weights)});
       }
       return nullptr;
     };

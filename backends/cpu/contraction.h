@@ -18,6 +18,8 @@ class Tensor;
 
 namespace graphlift::cpu {
 
+class WeightCopies;
+
 // Strides in elements: one per batch dimension, 0 where the operand is broadcast over it; then of a row, of a column.
 // Transposed operands are just other strides.
 struct MatrixLayout {
@@ -36,8 +38,7 @@ struct ContractionSpec {
   MatrixLayout a, b, c;
   ir::DType bias = ir::DType::undefined;  // dtype of n numbers without gaps; undefined: no bias
   std::vector<PostOp> post;               // in this order; operands have batch.size() + 2 strides
-  // B may be kept in the form that the kernel likes, as long as ContractionOperands::b_tensor shows the same memory and
-  // version. Writes through `.data` or NumPy do not change a version: only for what the caller knows to be frozen.
+  // B may be kept in the form that the kernel likes (weight_copies.h).
   bool remember_b = false;
 
   bool operator==(const ContractionSpec&) const = default;
@@ -52,8 +53,10 @@ struct ContractionOperands {
   const void* b = nullptr;
   const void* bias = nullptr;
   void* c = nullptr;
-  const void* const* post = nullptr;     // one per post-op that reads a tensor, in order
-  const at::Tensor* b_tensor = nullptr;  // with remember_b only: the tensor that owns b
+  const void* const* post = nullptr;  // one per post-op that reads a tensor, in order
+  // With remember_b only: the tensor that owns b, and who keeps its copies. Null: nothing is kept.
+  const at::Tensor* b_tensor = nullptr;
+  WeightCopies* copies = nullptr;
 };
 
 // A way to compute one spec. Immutable; run() may be called by many threads at once, needs no GIL, uses as many threads

@@ -7,6 +7,7 @@
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/result_layout.h"
 #include "backends/cpu/tuning.h"
+#include "backends/cpu/weight_copies.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -51,7 +52,7 @@ MatrixLayout layout_of(const ir::TensorType& type, std::span<const int64_t> symb
 
 class ContractionCall final : public reference::NativeCall {
  public:
-  ContractionCall(const NativeOperation& operation, const Product& product, bool tuned)
+  ContractionCall(const NativeOperation& operation, const Product& product, const NativeOptions& options)
       : product_(product),
         operands_(operation.operands),
         type_(*operation.node->outputs[0]),
@@ -59,11 +60,12 @@ class ContractionCall final : public reference::NativeCall {
     for (const ir::TensorType& type : operands_) offsets_.push_back(type.offset);
     std::optional<std::vector<PostOp>> post = post_ops(operation);
     if (!post) return;
+    if (options.is_weight(static_cast<size_t>(product.b))) copies_ = std::make_unique<WeightCopies>();
     post_ = std::move(*post);
     auto constant = [](const ir::TensorType& type) { return ir::is_constant(type); };
     is_static_ = std::all_of(operands_.begin(), operands_.end(), constant) && ir::is_constant(type_);
     if (!is_static_) hint_at_copies();
-    if (is_static_) contraction_ = tuned ? tuned_contraction(spec({})) : find_contraction(spec({}));
+    if (is_static_) contraction_ = options.tuned ? tuned_contraction(spec({})) : find_contraction(spec({}));
     is_usable_ = is_static_ ? contraction_ != nullptr : post_.empty();
   }
 
@@ -75,11 +77,16 @@ class ContractionCall final : public reference::NativeCall {
     ContractionOperands operands;
     operands.a = place(inputs, product_.a, symbols);
     operands.b = place(inputs, product_.b, symbols);
+    operands.b_tensor = inputs[product_.b];
+    operands.copies = copies_.get();
     at::Tensor a, b;  // copies of what no implementation reads as it lies
     if (!is_static_) {
       ContractionSpec wanted = spec(symbols);
       if (is_expanded(wanted.a)) operands.a = densely(product_.a, operands.a, symbols, &wanted.a, &a);
-      if (is_expanded(wanted.b)) operands.b = densely(product_.b, operands.b, symbols, &wanted.b, &b);
+      if (is_expanded(wanted.b)) {
+        operands.b = densely(product_.b, operands.b, symbols, &wanted.b, &b);
+        operands.copies = nullptr;
+      }
       std::string why;
       found = find_contraction(wanted, &why);
       GL_CHECK(found != nullptr, "no contraction for sizes that vary: " + why);
@@ -142,6 +149,7 @@ class ContractionCall final : public reference::NativeCall {
     spec.b = layout_of(b, symbols);
     spec.c = layout_of(type_, symbols);
     spec.post = post_;
+    spec.remember_b = copies_ != nullptr;
     if (product_.bias >= 0) spec.bias = operands_[static_cast<size_t>(product_.bias)].dtype;
     return spec;
   }
@@ -154,6 +162,7 @@ class ContractionCall final : public reference::NativeCall {
   std::vector<PostOp> post_;
   bool is_static_ = false, is_usable_ = false;
   std::shared_ptr<const Contraction> contraction_;
+  std::unique_ptr<WeightCopies> copies_;  // of b; null: it may not be remembered
 };
 
 }  // namespace
@@ -171,8 +180,9 @@ bool is_contraction(const ir::Node& node) {
          ir::is_number(at(product->alpha), 1);
 }
 
-std::unique_ptr<reference::NativeCall> make_contraction_call(const NativeOperation& operation, bool tuned) {
-  auto call = std::make_unique<ContractionCall>(operation, *find_product(*operation.node), tuned);
+std::unique_ptr<reference::NativeCall> make_contraction_call(const NativeOperation& operation,
+                                                             const NativeOptions& options) {
+  auto call = std::make_unique<ContractionCall>(operation, *find_product(*operation.node), options);
   if (!call->usable()) return nullptr;
   return call;
 }

@@ -3,13 +3,15 @@
 #pragma once
 
 #include "backends/codegen/fuse.h"
+#include "backends/cpu/native_options.h"
 #include "backends/reference/program.h"
 
 namespace graphlift::cpu {
 
 // Whether a call is a product that find_contraction() may take.
 bool is_contraction(const ir::Node& node);
-// `tuned`: the implementation is measured (tuning.h). Null: nothing here computes it, torch's operator has to.
-std::unique_ptr<reference::NativeCall> make_contraction_call(const codegen::NativeOperation& operation, bool tuned);
+// Null: nothing here computes it, torch's operator has to.
+std::unique_ptr<reference::NativeCall> make_contraction_call(const codegen::NativeOperation& operation,
+                                                             const NativeOptions& options);
 
 }  // namespace graphlift::cpu

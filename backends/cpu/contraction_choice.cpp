@@ -13,7 +13,13 @@
 namespace graphlift::cpu {
 namespace {
 
-bool may_remember(const ContractionSpec& spec) { return spec.remember_b; }
+// Up to 4 rows are bound by reading B, wherever the rest of the time goes. In blocks, more gain as well; B^T from 48 on
+// has its transpose below.
+bool suits_packing(const ContractionSpec& spec) {
+  if (!spec.remember_b || !spec.batch.empty()) return false;
+  if (spec.m <= 4) return true;
+  return onednn_packs_in_blocks() && (spec.m < 48 || (spec.b.column == 1 && spec.m <= 128));
+}
 
 // One row by a matrix is bound by reading B, which oneDNN would copy first: 2 to 3 times slower.
 bool is_row_by_matrix(const ContractionSpec& spec) { return spec.m == 1 && spec.batch.empty(); }
@@ -34,12 +40,26 @@ bool suits_swapping(const ContractionSpec& spec) {
 // A row by a matrix that BLAS can't finish with post-ops is faster as that product and a kernel behind it.
 bool suits_onednn(const ContractionSpec& spec) { return !is_row_by_matrix(spec) || spec.dtype != ir::DType::float32; }
 
+std::unique_ptr<const Contraction> make_packed(const ContractionSpec& spec, std::string* why);
+
 constexpr ContractionImplementation kList[] = {
-    {"onednn packed", may_remember, make_onednn_packed},
+    {"onednn packed", suits_packing, make_packed},
     {"gemm", suits_gemm, make_gemm},
     {"onednn swapped", suits_swapping, make_onednn_swapped},
     {"onednn", suits_onednn, make_onednn_contraction},
 };
+
+// While B has no copy, what would be chosen without.
+std::unique_ptr<const Contraction> make_packed(const ContractionSpec& spec, std::string* why) {
+  ContractionSpec forgetful = spec;
+  forgetful.remember_b = false;
+  std::unique_ptr<const Contraction> plain;
+  for (const ContractionImplementation& row : kList)
+    if (!plain && row.make != make_packed && row.worthwhile(forgetful)) plain = row.make(forgetful, why);
+  if (!plain) plain = make_onednn_contraction(forgetful, why);
+  if (!plain) return nullptr;
+  return make_onednn_packed(spec, std::move(plain), why);
+}
 
 class Nothing final : public Contraction {
  public:

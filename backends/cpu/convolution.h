@@ -10,7 +10,13 @@
 #include "backends/cpu/contraction_post_op.h"
 #include "ir/type.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace graphlift::cpu {
+
+class WeightCopies;
 
 enum class ConvolutionKind : uint8_t {
   Forward,          // output = post(conv(input, weight) + bias)
@@ -47,6 +53,9 @@ struct ConvolutionOperands {
   const void* bias = nullptr;    // written by BackwardWeights
   const void* output = nullptr;  // written by Forward
   const void* const* post = nullptr;
+  // Where the weight is read and may be remembered: the tensor that owns it, and who keeps its copies.
+  const at::Tensor* weight_tensor = nullptr;
+  WeightCopies* copies = nullptr;
 };
 
 // As Contraction: immutable, many threads at once, no GIL, torch's number of threads, no allocation after the first

@@ -6,6 +6,7 @@
 #include "backends/cpu/convolution.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/result_layout.h"
+#include "backends/cpu/weight_copies.h"
 #include "base/error.h"
 
 namespace graphlift::cpu {
@@ -72,11 +73,13 @@ std::optional<ConvolutionSpec> common_spec(const ir::Node& node) {
 struct Part {
   std::shared_ptr<const Convolution> convolution;
   int input, weight, bias, output;
+  std::unique_ptr<WeightCopies> copies = nullptr;  // null: the weight may not be remembered
 };
 
 class ConvolutionCall final : public reference::NativeCall {
  public:
-  explicit ConvolutionCall(const NativeOperation& operation) : operands_(operation.operands) {
+  ConvolutionCall(const NativeOperation& operation, const NativeOptions& options)
+      : operands_(operation.operands), options_(options) {
     for (const auto& type : operation.last().outputs)
       results_.push_back(type ? std::make_unique<ResultLayout>(*type) : nullptr);
     usable_ = operation.node->op.str() == kForward ? plan_forward(operation) : plan_backward(operation);
@@ -97,22 +100,27 @@ class ConvolutionCall final : public reference::NativeCall {
       };
       c10::SmallVector<const void*, 4> post;
       for (size_t i = first_post_; i < operands_.size(); ++i) post.push_back(place(static_cast<int>(i)));
-      part.convolution->run({place(part.input), place(part.weight), place(part.bias), place(part.output), post.data()});
+      ConvolutionOperands operands{place(part.input), place(part.weight), place(part.bias), place(part.output),
+                                   post.data()};
+      operands.copies = part.copies.get();
+      if (operands.copies) operands.weight_tensor = inputs[part.weight];
+      part.convolution->run(operands);
     }
   }
 
  private:
   bool add(ConvolutionSpec spec, const ir::TensorType& input, const ir::TensorType& weight,
-           const ir::TensorType& output, const Part& places) {
+           const ir::TensorType& output, Part part) {
     const auto i = strided(input), w = strided(weight), o = strided(output);
     if (!i || !w || !o) return false;
     spec.input = *i;
     spec.weight = *w;
     spec.output = *o;
     spec.dtype = output.dtype;
-    Part part = places;
     part.convolution = find_convolution(spec);
     if (!part.convolution) return false;
+    if (part.weight >= 0 && options_.is_weight(static_cast<size_t>(part.weight)))
+      part.copies = std::make_unique<WeightCopies>();
     parts_.push_back(std::move(part));
     return true;
   }
@@ -150,6 +158,7 @@ class ConvolutionCall final : public reference::NativeCall {
   }
 
   const std::vector<ir::TensorType> operands_;
+  const NativeOptions options_;
   std::vector<std::unique_ptr<ResultLayout>> results_;
   std::vector<Part> parts_;
   size_t first_post_ = 0;  // of the operands: those from here on are the post-ops'
@@ -173,8 +182,9 @@ bool is_convolution(const ir::Node& node) {
   return fits;
 }
 
-std::unique_ptr<reference::NativeCall> make_convolution_call(const NativeOperation& operation) {
-  auto call = std::make_unique<ConvolutionCall>(operation);
+std::unique_ptr<reference::NativeCall> make_convolution_call(const NativeOperation& operation,
+                                                             const NativeOptions& options) {
+  auto call = std::make_unique<ConvolutionCall>(operation, options);
   if (!call->usable()) return nullptr;
   return call;
 }

@@ -15,8 +15,12 @@ namespace graphlift::cpu {
 std::unique_ptr<const Contraction> make_onednn_contraction(const ContractionSpec& spec, std::string* why);
 // C^T = B^T A^T into a buffer of the thread, then transposed: B is read as it lies, where the kernel would copy it.
 std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec& spec, std::string* why);
-// B reordered once and kept (ContractionSpec::remember_b).
-std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec& spec, std::string* why);
+// B reordered once and kept (ContractionSpec::remember_b); `plain` runs while there is no copy.
+std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec& spec,
+                                                      std::unique_ptr<const Contraction> plain, std::string* why);
+// Whether kernels here read a packed B in blocks (AVX-512), which also serves more than a handful of rows; else it is B
+// by rows.
+bool onednn_packs_in_blocks();
 
 // Sizes fit each other, and no tensor is empty.
 std::unique_ptr<const Convolution> make_onednn_convolution(const ConvolutionSpec& spec, std::string* why);

@@ -17,7 +17,11 @@ std::unique_ptr<const Contraction> make_onednn_contraction(const ContractionSpec
   return absent(why);
 }
 std::unique_ptr<const Contraction> make_onednn_swapped(const ContractionSpec&, std::string* why) { return absent(why); }
-std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec&, std::string* why) { return absent(why); }
+std::unique_ptr<const Contraction> make_onednn_packed(const ContractionSpec&, std::unique_ptr<const Contraction>,
+                                                      std::string* why) {
+  return absent(why);
+}
+bool onednn_packs_in_blocks() { return false; }
 std::unique_ptr<const Convolution> make_onednn_convolution(const ConvolutionSpec&, std::string* why) {
   return absent(why);
 }

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "backends/codegen/tuning.h"
+#include "backends/cpu/weight_copies.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -47,6 +48,8 @@ struct Operands {
   std::vector<at::Tensor> held;
   std::vector<const void*> post;
   ContractionOperands given;
+  at::Tensor b;
+  WeightCopies copies;
 
   explicit Operands(const ContractionSpec& spec) {
     auto hold = [&](at::Tensor tensor) {
@@ -55,6 +58,8 @@ struct Operands {
     };
     given.a = hold(memory(spec, spec.a, spec.m, spec.k, spec.dtype));
     given.b = hold(memory(spec, spec.b, spec.k, spec.n, spec.dtype));
+    b = held.back();
+    if (spec.remember_b) given.b_tensor = &b, given.copies = &copies;
     given.c = hold(memory(spec, spec.c, spec.m, spec.n, spec.out_dtype));
     if (spec.bias != ir::DType::undefined) given.bias = hold(memory({spec.n}, {1}, spec.bias));
     std::vector<int64_t> sizes = spec.batch;

@@ -26,7 +26,15 @@ struct Options {
   // (output, input): the output's value is copied into the input when the run is over. A backend may write it there
   // itself and hand out the input, if no call behind that can fail otherwise than by AfterWriting.
   std::vector<std::pair<int, int>> writes;
+  // Inputs that are weights: a backend may keep what it makes of one as long as the same memory has the same version.
+  // Empty unless the user said so: writes through `.data` or NumPy do not change a version.
+  std::vector<int> weights;
 };
+
+// A kernel of torch's wrote to a tensor that keeps its version: what is kept of it is out of date. Any thread.
+void note_silent_write(const at::Tensor& tensor);
+// Who wants to know; there is one.
+void on_silent_write(void (*call)(const at::Tensor& tensor));
 
 // An error that came when inputs had been written to: the graph must not run again.
 struct AfterWriting : std::runtime_error {
@@ -72,11 +80,13 @@ class Backend {
 
 // What backends made in this process.
 struct Counters {
-  std::atomic<uint64_t> kernels = 0;        // fused kernels in compiled graphs
-  std::atomic<uint64_t> multi_kernels = 0;  // calls that run several of them
-  std::atomic<uint64_t> natives = 0;        // calls that backends took themselves (contractions)
-  std::atomic<uint64_t> externals = 0;      // calls that stay torch's
-  std::atomic<uint64_t> replays = 0;        // runs of a graph from a recording of its launches
+  std::atomic<uint64_t> kernels = 0;             // fused kernels in compiled graphs
+  std::atomic<uint64_t> multi_kernels = 0;       // calls that run several of them
+  std::atomic<uint64_t> natives = 0;             // calls that backends took themselves (contractions)
+  std::atomic<uint64_t> externals = 0;           // calls that stay torch's
+  std::atomic<uint64_t> replays = 0;             // runs of a graph from a recording of its launches
+  std::atomic<uint64_t> remembered_weights = 0;  // times that a kept copy of a weight was used
+  std::atomic<uint64_t> remembered_bytes = 0;    // that such copies take up now
 };
 Counters& counters();
 

@@ -21,7 +21,17 @@ Registry& registry() {
   return *registry;
 }
 
+std::atomic<void (*)(const at::Tensor&)> silent_write_listener = nullptr;
+
 }  // namespace
+
+void note_silent_write(const at::Tensor& tensor) {
+  if (auto* call = silent_write_listener.load(std::memory_order_acquire)) call(tensor);
+}
+
+void on_silent_write(void (*call)(const at::Tensor& tensor)) {
+  silent_write_listener.store(call, std::memory_order_release);
+}
 
 Counters& counters() {
   static Counters counters;

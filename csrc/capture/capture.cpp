@@ -276,6 +276,27 @@ std::vector<int> symbolic_dims(Capture& capture, PyObject* tensor, const std::st
   return dims;
 }
 
+// Neither a local variable, an argument say, nor among the items of one.
+bool is_kept_somewhere(const guards::OriginTable& origins, OriginId origin) {
+  for (; origin != guards::kNoOrigin; origin = origins.at(origin).parent) {
+    switch (origins.at(origin).kind) {
+      case OriginKind::Local:
+      case OriginKind::Stack:
+      case OriginKind::Caller:
+      case OriginKind::DictItem:
+      case OriginKind::ListItem:
+      case OriginKind::TupleItem:
+        break;
+      case OriginKind::TensorGrad:
+      case OriginKind::Custom:  // a tensor that is made in each call
+        return false;
+      default:
+        return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 Ref Capture::admit_tensor(PyObject* tensor, OriginId origin) {
@@ -294,6 +315,7 @@ Ref Capture::admit_tensor(PyObject* tensor, OriginId origin) {
   if (!primal || *primal != static_cast<int>(primal_origins.size()))
     return break_here(*this, "unsupported_tensor", "a tensor that shares its identity with another input");
   primal_origins.push_back(origin);
+  if (torch_layer::is_parameter(tensor) || is_kept_somewhere(origins(), origin)) weights.push_back(*primal);
   guards.add_check(origin, tracer->tensor_check(*primal));
   stand_ins[tensor] = stand_in;
   tensor_of_stand_in[stand_in.get()] = tensor;

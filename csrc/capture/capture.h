@@ -108,6 +108,7 @@ class Capture {
   std::unordered_map<PyObject*, bool> made_generators;          // by torch.Generator(): whether its seed is known
   std::unordered_set<PyObject*> arrays;                         // of numpy, whose tensors are inputs
   std::vector<guards::OriginId> primal_origins;                 // by primal
+  std::vector<int> weights;                                     // primals that are InputPlan::weight
   std::unordered_map<guards::OriginId, Ref> int_symbols;        // outside ints that became symbolic
   std::unordered_map<guards::OriginId, Ref> float_inputs;       // outside floats that became inputs of the graph
   std::unordered_map<int, PyObject*> float_values;              // their values now, by primal

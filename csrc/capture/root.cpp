@@ -311,6 +311,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
     *reason = make_break("internal_recording", words);
     return false;
   }
+  for (int primal : capture_.weights) traced->inputs[static_cast<size_t>(primal)].weight = true;
   bool mutates = false;
   const std::vector<torch_layer::InputPlan> inputs = traced->inputs;
   for (const torch_layer::InputPlan& input : inputs) mutates |= input.mutated_data || input.mutated_metadata;

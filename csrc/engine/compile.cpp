@@ -11,7 +11,8 @@ namespace {
 // What a pass or a backend did not foresee is an internal error like any other.
 std::unique_ptr<torch_layer::Executable> make_executable(const Config& config, torch_layer::Traced traced) {
   try {
-    return torch_layer::make_executable(std::move(traced), {config.backend, config.recompute, config.how});
+    return torch_layer::make_executable(std::move(traced),
+                                        {config.backend, config.recompute, config.remember_weights, config.how});
   } catch (const InternalError&) {
     throw;
   } catch (const std::exception& error) {

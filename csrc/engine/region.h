@@ -23,6 +23,7 @@ struct Config {
   std::shared_ptr<const backend::Backend> backend;
   backend::Options how;
   bool recompute = true;
+  bool remember_weights = false;
   size_t recompile_limit = 8;     // regions that start at one instruction
   size_t regions_per_code = 128;  // all of one code object
 };

@@ -36,6 +36,7 @@ engine::Config config_from(const py::dict& given) {
                        : own_backend(backend.ptr(), options["graph_level"].cast<std::string>() == "torch");
   config.recompile_limit = options["recompile_limit"].cast<size_t>();
   config.recompute = options["recompute"].cast<bool>();
+  config.remember_weights = options["remember_weights"].cast<bool>();
   config.how.emulate_precision_casts = options["emulate_precision_casts"].cast<bool>();
   config.how.skip = options["skip_passes"].cast<std::vector<std::string>>();
   return config;
@@ -65,6 +66,8 @@ py::dict all_counters() {
   result["natives"] = made.natives.load();
   result["externals"] = made.externals.load();
   result["replays"] = made.replays.load();
+  result["remembered_weights"] = made.remembered_weights.load();
+  result["remembered_bytes"] = made.remembered_bytes.load();
   py::dict breaks;
   for (const auto& [sentence, count] : engine::break_counts()) breaks[py::str(sentence)] = count;
   result["graph_break"] = breaks;

@@ -13,6 +13,7 @@
 #include "passes/pass.h"
 #include "torch/call_executable.h"
 #include "torch/executable_alias.h"
+#include "torch/silent_writes.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -105,14 +106,18 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     draws_ |= ops::traits(node.op).effect == ops::Effect::Random;
   }
   find_copies();
+  if (options.remember_weights) find_weights();
   if (traced.tangents > 0) {
     plan_saved(saved);
     if (parts.backward) passes::run_passes(parts.backward.get(), which);
     if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
+    backend::Options how = options.how;
+    how.weights = saved_weights();
     backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend,
-                                                  options.how, which);
+                                                  std::move(how), which);
   }
   backend::Options how = options.how;
+  how.weights = weights_;
   how.writes = direct_writes();
   forward_ = options.backend->compile(*forward_graph_, constants, how);
 }
@@ -128,6 +133,23 @@ std::vector<std::pair<int, int>> RegionExecutable::direct_writes() const {
     if (plain && !copied && !plan.number) writes.emplace_back(mutation.slot, mutation.input);
   }
   return writes;
+}
+
+// Those that the region itself does not change.
+void RegionExecutable::find_weights() {
+  watch_silent_writes();
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (inputs_[i].weight && !inputs_[i].mutated_data) weights_.push_back(static_cast<int>(i));
+}
+
+// Of the backward's inputs: the weights themselves, and views of them that share their version.
+std::vector<int> RegionExecutable::saved_weights() const {
+  std::vector<int> out;
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    const int primal = saved_[i].kind == SavedFrom::Kind::Primal ? saved_[i].index : saved_[i].version_of;
+    if (std::find(weights_.begin(), weights_.end(), primal) != weights_.end()) out.push_back(static_cast<int>(i));
+  }
+  return out;
 }
 
 void RegionExecutable::index_outputs() {

@@ -72,7 +72,9 @@ class RegionExecutable final : public Executable {
   void index_outputs();
   void index_gradients();
   void find_copies();
+  void find_weights();
   std::vector<std::pair<int, int>> direct_writes() const;
+  std::vector<int> saved_weights() const;
   void plan_saved(const std::vector<std::pair<int, int>>& saved);
   void find_version(const std::vector<int>& plan_of_slot, SavedFrom* from) const;
 
@@ -90,6 +92,7 @@ class RegionExecutable final : public Executable {
   std::vector<int> copies_;  // slots whose value shares memory that must not be handed out: an input's, a constant's
   std::vector<Mutation> mutations_;
   std::vector<SavedFrom> saved_;
+  std::vector<int> weights_;  // inputs that backends may keep copies of; mostly none
   std::vector<TangentOf> tangents_;
   std::vector<GradientOf> gradients_;
   std::vector<int> leaf_gradients_;  // numbers of those that flow to leaves among the outputs: mostly none

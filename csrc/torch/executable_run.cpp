@@ -228,8 +228,10 @@ class PlainCopies {
 
 void RegionExecutable::write_back(Call& call) const {
   PlainCopies plain_copies;
+  c10::SmallVector<at::Tensor, 4> unversioned;
   for (const Mutation& mutation : mutations_) {
     const at::Tensor &to = call.input(mutation.input), &from = call.values[static_cast<size_t>(mutation.slot)];
+    if (mutation.unversioned) unversioned.push_back(to);
     if (to.is_same(from)) {  // the backend wrote it there
       if (!mutation.unversioned && !to.is_inference()) to.unsafeGetTensorImpl()->bump_version();
       continue;
@@ -246,6 +248,7 @@ void RegionExecutable::write_back(Call& call) const {
     to.copy_(from);
   }
   plain_copies.finish();
+  for (const at::Tensor& it : unversioned) backend::note_silent_write(it);
 }
 
 void RegionExecutable::deliver(Call& call, PyObject** outputs) const {

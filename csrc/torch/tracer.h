@@ -66,9 +66,10 @@ struct InputPlan {
   bool mutated_metadata = false;  // set_/resize_/t_() ... on an input
   bool mutated_under_no_grad = false;
   bool unversioned =
-      false;          // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
-  int gradient = -1;  // index among the joint graph's gradients; -1: it wants none, or no output depends on it
-  int tangent = -1;   // of the new value of a mutated input, among tangents; -1: no gradient flows into it
+      false;            // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
+  bool weight = false;  // a parameter, or kept in an object, a closure or a module: likely the same in the next call
+  int gradient = -1;    // index among the joint graph's gradients; -1: it wants none, or no output depends on it
+  int tangent = -1;     // of the new value of a mutated input, among tangents; -1: no gradient flows into it
 };
 
 // One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh
@@ -209,7 +210,8 @@ class Executable {
 // How a recording becomes an Executable.
 struct CompileOptions {
   std::shared_ptr<const backend::Backend> backend;
-  bool recompute = true;  // backward may compute again what is cheap instead of saving it
+  bool recompute = true;          // backward may compute again what is cheap instead of saving it
+  bool remember_weights = false;  // those of InputPlan::weight
   backend::Options how = {};
 };
 

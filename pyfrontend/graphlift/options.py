@@ -22,6 +22,13 @@ OPTIONS: dict[str, tuple[type, Any, str]] = {
     "recompile_limit": (int, 8, "regions per place in the code before a call runs in eager for good"),
     "recompute": (bool, True, "backward may compute cheap values again instead of saving them"),
     "emulate_precision_casts": (bool, False, "16-bit floats are rounded after each operator, as eager does"),
+    "remember_weights": (
+        bool,
+        False,
+        "on CPU, a copy of each weight is kept in the layout that products and convolutions like, and believed while"
+        " the weight's memory and version counter are the same; writes that leave the counter (through `.data` or a"
+        " tensor given to it, NumPy, storages, another process) are not seen",
+    ),
     "graph_level": (
         str,
         "torch",

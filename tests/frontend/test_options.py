@@ -28,7 +28,14 @@ def test_backends(backend):
 
 def test_options():
     assert graphlift.compile(f, options={"recompile_limit": 3, "recompute": False})(torch.ones(1)).item() == 2
-    names = {"recompile_limit", "recompute", "emulate_precision_casts", "graph_level", "skip_passes"}
+    names = {
+        "recompile_limit",
+        "recompute",
+        "emulate_precision_casts",
+        "graph_level",
+        "skip_passes",
+        "remember_weights",
+    }
     assert set(graphlift.list_options()) == names
     with pytest.raises(ValueError, match="'torch' or 'aten', not 'fx'"):
         graphlift.compile(f, options={"graph_level": "fx"})
@@ -46,6 +53,7 @@ def test_options():
         ({"options": {"recompute": 1}}, ["bool"]),
         ({"options": {"emulate_precision_casts": "yes"}}, ["bool"]),
         ({"options": {"skip_passes": ["fusion"]}}, ["str"]),
+        ({"options": {"remember_weights": 1}}, ["bool"]),
         ({"options": {"skip_passes": "fusion,folding"}}, ["'folding'", "all", *graphlift.list_passes()]),
         ({"dynamic": "yes"}, ["None", "True", "False"]),
     ],

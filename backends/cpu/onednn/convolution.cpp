@@ -1,6 +1,6 @@
-// Owns: convolutions as oneDNN's primitives. Weights are always laid as the kernel likes and reordered in each run
-// (they are small); activations lie as the spec says when channels are last, and are reordered otherwise: kernels on
-// plain contiguous activations are two to three times slower than the reorders.
+// Owns: convolutions as oneDNN's primitives. Weights are always laid as the kernel likes: reordered in each run (they
+// are small), or a copy that is kept (weight_copies.h); activations lie as the spec says when channels are last, and
+// are reordered otherwise: kernels on plain contiguous activations are two to three times slower than the reorders.
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -128,7 +128,7 @@ std::vector<Argument> arguments_of(const ConvolutionSpec& spec) {
                                         [](const PostOp& it) { return operand_of(it.kind) == PostOpOperand::Output; });
   std::vector<Argument> out = {
       {row.input, row.input_flow, as_given(spec.input, type)},
-      {row.weight, row.weight_flow, as_given(grouped(spec.weight, spec.groups), type)},
+      {row.weight, row.weight_flow, as_given(grouped(spec.weight, spec.groups), type), row.weight_flow == Flow::In},
       {row.output, reads_output ? Flow::Both : row.output_flow, as_given(spec.output, type)},
   };
   if (spec.bias) out.push_back({row.bias});
@@ -147,7 +147,14 @@ class OneDnnConvolution final : public Convolution {
     size_t next = 0;
     for (const PostOp& it : spec_.post)
       if (operand_of(it.kind) == PostOpOperand::Tensor) addresses.push_back(operands.post[next++]);
-    primitive_->run(const_cast<void* const*>(addresses.data()));
+    const Variant& variant = primitive_->variant();
+    WeightCopies::Copy copy;
+    if (operands.copies && variant.form())
+      copy = operands.copies->find(*operands.weight_tensor, operands.weight, variant.form(),
+                                   [&] { return variant.copy(operands.weight); });
+    if (!copy) return variant.run(const_cast<void* const*>(addresses.data()));
+    addresses[1] = copy->data();
+    variant.run_with_copy(const_cast<void* const*>(addresses.data()));
   }
   std::string implementation() const override {
     const Variant& variant = primitive_->variant();

@@ -1,8 +1,6 @@
 // Owns: specs as memory descriptions, the plain implementation.
 #include "backends/cpu/onednn/matmul.h"
 
-#include <c10/util/SmallVector.h>
-
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/onednn/attributes.h"
 #include "base/text.h"
@@ -52,7 +50,9 @@ class PlainMatmul final : public Contraction {
  public:
   PlainMatmul(const ContractionSpec& spec, std::unique_ptr<const Primitive> primitive)
       : spec_(spec), primitive_(std::move(primitive)) {}
-  void run(const ContractionOperands& operands) const override { run_matmul(*primitive_, spec_, operands, operands.b); }
+  void run(const ContractionOperands& operands) const override {
+    run_matmul(spec_, operands, operands.b, [&](void* const* addresses) { primitive_->run(addresses); });
+  }
   std::string implementation() const override { return cat("onednn ", primitive_->variant().implementation()); }
 
  private:
@@ -71,21 +71,12 @@ std::unique_ptr<const Primitive> make_matmul(const ContractionSpec& spec, Weight
     return nullptr;
   }
   std::vector<Argument> arguments = {{DNNL_ARG_SRC}, {DNNL_ARG_WEIGHTS}, {DNNL_ARG_DST}};
+  if (layout == WeightLayout::Packed) arguments[1] = {DNNL_ARG_WEIGHTS, Flow::In, weight_desc(spec), true};
   if (spec.bias != ir::DType::undefined) arguments.push_back({DNNL_ARG_BIAS});
   for (int it : post_op_arguments(spec.post)) arguments.push_back({it});
   auto out = Primitive::make([spec, layout] { return describe(spec, layout); }, std::move(arguments));
   if (!out && why) *why = cat("oneDNN has no fast kernel for ", spec.str());
   return out;
-}
-
-void run_matmul(const Primitive& primitive, const ContractionSpec& spec, const ContractionOperands& operands,
-                const void* b) {
-  c10::SmallVector<void*, 8> addresses = {const_cast<void*>(operands.a), const_cast<void*>(b), operands.c};
-  if (spec.bias != ir::DType::undefined) addresses.push_back(const_cast<void*>(operands.bias));
-  size_t next = 0;
-  for (const PostOp& it : spec.post)
-    if (operand_of(it.kind) == PostOpOperand::Tensor) addresses.push_back(const_cast<void*>(operands.post[next++]));
-  primitive.run(addresses.data());
 }
 
 }  // namespace onednn

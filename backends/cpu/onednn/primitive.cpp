@@ -4,19 +4,13 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "base/error.h"
 
 namespace graphlift::cpu::onednn {
 namespace {
-
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Grows to the largest workspace that this thread needed. A run ends before the next on its thread begins.
 void* thread_workspace(size_t bytes) {
@@ -25,14 +19,28 @@ void* thread_workspace(size_t bytes) {
   return buffer.data();
 }
 
-}  // namespace
-
-AlignedBuffer::AlignedBuffer(size_t bytes) : size_(aligned(bytes)) {
-  data_.reset(std::aligned_alloc(kAlignment, size_));
-  if (!data_) throw std::bad_alloc();
+// Forms are numbered in the order in which they are first met.
+WeightForm number_of(const_dnnl_memory_desc_t from, const_dnnl_memory_desc_t to) {
+  struct Form {
+    MemoryDesc from, to;
+  };
+  static std::mutex mutex;
+  static auto& forms = *new std::vector<Form>;
+  const Library& dnnl = *library();
+  const std::lock_guard lock(mutex);
+  for (size_t i = 0; i < forms.size(); ++i)
+    if (dnnl.dnnl_memory_desc_equal(forms[i].from.get(), from) && dnnl.dnnl_memory_desc_equal(forms[i].to.get(), to))
+      return i + 1;
+  auto clone = [&](const_dnnl_memory_desc_t desc) {
+    dnnl_memory_desc_t out = nullptr;
+    check(dnnl.dnnl_memory_desc_clone(&out, desc), "copying a description");
+    return MemoryDesc(out);
+  };
+  forms.push_back({clone(from), clone(to)});
+  return forms.size();
 }
 
-void AlignedBuffer::Free::operator()(void* it) const { std::free(it); }
+}  // namespace
 
 // Between the address that a run is given and the workspace.
 struct Variant::Reorder {
@@ -76,6 +84,7 @@ void Variant::add_reorders() {
     const Argument& argument = arguments_[i];
     const_dnnl_memory_desc_t wanted = argument_desc(argument.index);
     if (!argument.given || dnnl.dnnl_memory_desc_equal(argument.given.get(), wanted)) continue;
+    if (argument.weight) form_ = number_of(argument.given.get(), wanted);
     Reorder added{i, workspace_};
     if (argument.flow != Flow::Out) added.in = reorder(argument.given.get(), wanted);
     if (argument.flow != Flow::In) added.out = reorder(wanted, argument.given.get());
@@ -116,11 +125,23 @@ std::unique_ptr<Variant::Frame> Variant::make_frame() const {
   return out;
 }
 
-void Variant::run(void* const* addresses) const {
-  run(addresses, workspace_ ? static_cast<char*>(thread_workspace(workspace_)) : nullptr);
+WeightCopies::Copy Variant::copy(const void* weight) const {
+  for (const Reorder& it : reorders_) {
+    const Argument& argument = arguments_[it.argument];
+    if (!argument.weight) continue;
+    auto out = std::make_shared<WeightCopy>(library()->dnnl_memory_desc_get_size(argument_desc(argument.index)));
+    void* const both[] = {const_cast<void*>(weight), out->data()};
+    it.in->run(both);
+    return out;
+  }
+  return nullptr;
 }
 
-void Variant::run(void* const* addresses, char* workspace) const {
+void Variant::run(void* const* addresses, bool with_copy) const {
+  run(addresses, with_copy, workspace_ ? static_cast<char*>(thread_workspace(workspace_)) : nullptr);
+}
+
+void Variant::run(void* const* addresses, bool with_copy, char* workspace) const {
   const Library& dnnl = *library();
   std::unique_ptr<Frame> frame(spare_.exchange(nullptr, std::memory_order_acquire));
   if (!frame) frame = make_frame();
@@ -131,9 +152,10 @@ void Variant::run(void* const* addresses, char* workspace) const {
   if (scratchpad_) set(arguments_.size(), workspace);
   auto reorder = [&](const Variant& copy, void* from, void* to) {
     void* const both[] = {from, to};
-    copy.run(both, workspace + workspace_ - copy.workspace_);
+    copy.run(both, false, workspace + workspace_ - copy.workspace_);
   };
   for (const Reorder& it : reorders_) {
+    if (with_copy && arguments_[it.argument].weight) continue;
     set(it.argument, workspace + it.offset);
     if (it.in) reorder(*it.in, addresses[it.argument], workspace + it.offset);
   }

@@ -11,24 +11,9 @@
 #include <vector>
 
 #include "backends/cpu/onednn/library.h"
+#include "backends/cpu/weight_copies.h"
 
 namespace graphlift::cpu::onednn {
-
-// Memory that one primitive keeps beside its arguments, for instance reordered weights. 64-byte aligned.
-class AlignedBuffer {
- public:
-  AlignedBuffer() = default;
-  explicit AlignedBuffer(size_t bytes);
-  void* data() const { return data_.get(); }
-  size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(void* it) const;
-  };
-  std::unique_ptr<void, Free> data_;
-  size_t size_ = 0;
-};
 
 enum class Flow : uint8_t { In, Out, Both };
 
@@ -39,6 +24,7 @@ struct Argument {
   // How the memory at the address lies; where the primitive wants it otherwise, it is reordered into the workspace
   // before the run, or out of it behind. Null: it lies as the primitive wants it.
   std::shared_ptr<const dnnl_memory_desc> given = nullptr;
+  bool weight = false;  // a run may be given a copy that lies as the primitive wants it
 };
 
 // A primitive that was made for one number of threads.
@@ -48,7 +34,11 @@ class Variant {
   ~Variant();
   Variant(const Variant&) = delete;
   // One address per argument, in the order of `arguments`. Any number of threads at once.
-  void run(void* const* addresses) const;
+  void run(void* const* addresses) const { run(addresses, false); }
+  // The same, where the address of the weight is that of a copy().
+  void run_with_copy(void* const* addresses) const { run(addresses, true); }
+  WeightForm form() const { return form_; }  // of the weight's copies; 0: it is read as it lies
+  WeightCopies::Copy copy(const void* weight) const;
   const_dnnl_memory_desc_t argument_desc(int argument) const;
   std::string implementation() const;
   int reorders() const;  // how many arguments are reordered in each run
@@ -61,13 +51,15 @@ class Variant {
   struct Reorder;  // of one argument
   std::unique_ptr<Frame> make_frame() const;
   void add_reorders();
+  void run(void* const* addresses, bool with_copy) const;
   // `workspace`: workspace_ bytes of the calling thread.
-  void run(void* const* addresses, char* workspace) const;
+  void run(void* const* addresses, bool with_copy, char* workspace) const;
 
   PrimitiveDesc desc_;
   Owned<dnnl_primitive_t> primitive_;
   const std::vector<Argument> arguments_;
   std::vector<Reorder> reorders_;
+  WeightForm form_ = 0;
   size_t scratchpad_ = 0;  // bytes, at the start of the workspace; then a buffer per reorder; then what reorders need
   size_t workspace_ = 0;
   // A frame that no run uses now, or null. A second run at the same time makes its own.

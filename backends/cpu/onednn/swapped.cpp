@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/aligned_buffer.h"
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/onednn/attributes.h"
 #include "backends/cpu/onednn/matmul.h"
@@ -32,7 +33,8 @@ class SwappedMatmul final : public Contraction {
   void run(const ContractionOperands& operands) const override {
     float* buffer = thread_buffer(static_cast<size_t>(swapped_.m * swapped_.n));
     if (has_bias_) fill_rows(static_cast<const float*>(operands.bias), buffer);
-    run_matmul(*product_, swapped_, {.a = operands.b, .b = operands.a, .c = buffer}, operands.a);
+    run_matmul(swapped_, {.a = operands.b, .b = operands.a, .c = buffer}, operands.a,
+               [&](void* const* addresses) { product_->run(addresses); });
     void* const addresses[] = {buffer, operands.c};
     transposition_->run(addresses);
   }

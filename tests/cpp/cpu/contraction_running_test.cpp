@@ -36,6 +36,7 @@ TEST(ContractionRunning, EightThreadsShareOne) {
       threads.emplace_back([&, t] {
         for (int i = 0; i < 20; ++i) {
           Product own = product(at::randn({32, 600}), shape.b);
+          own.copies = shape.copies;
           own.run(*contraction);
           worst[t] = std::max(worst[t], error(own.c, own.expected()));
         }

@@ -6,6 +6,8 @@
 
 #include <thread>
 
+#include "backend/backend.h"
+#include "backends/cpu/weight_copies.h"
 #include "base/text.h"
 #include "cpu/product.h"
 
@@ -105,6 +107,39 @@ TEST(Convolution, Forward) {
     }
   }
   EXPECT_EQ(made, count);
+}
+
+// Forward and the input's gradient, with a weight that is changed on the way.
+TEST(Convolution, RememberedWeightsFollowTheirVersion) {
+  auto& used = backend::counters().remembered_weights;
+  const uint64_t before = used;
+  for (const Shape& shape : kShapes) {
+    for (bool last : {false, true}) {
+      Convolved it(shape, last, false);
+      const auto forward = find_convolution(it.spec);
+      it.spec.kind = ConvolutionKind::BackwardInput;
+      const auto backward = find_convolution(it.spec);
+      if (!forward || !backward) continue;
+      WeightCopies copies[2];
+      const at::Tensor grad = at::randn_like(it.output);
+      at::Tensor out = at::zeros_like(it.input);
+      for (int run = 0; run < 9; ++run) {
+        ConvolutionOperands operands{.input = it.input.data_ptr(),
+                                     .weight = it.weight.data_ptr(),
+                                     .output = it.output.data_ptr(),
+                                     .weight_tensor = &it.weight,
+                                     .copies = &copies[0]};
+        forward->run(operands);
+        EXPECT_LE(error(it.output, it.expected()), 1e-5) << it.spec.str() << ' ' << forward->implementation();
+        operands.input = out.data_ptr(), operands.output = grad.data_ptr(), operands.copies = &copies[1];
+        backward->run(operands);
+        EXPECT_LE(error(out, std::get<0>(it.gradients(grad))), 1e-5) << it.spec.str();
+        if (run == 3) it.weight.mul_(1.5);
+        if (run == 6) it.weight.set_data(at::randn_like(it.weight));
+      }
+    }
+  }
+  EXPECT_GE(used - before, kShapes.size() * 5);
 }
 
 TEST(Convolution, Gradients) {

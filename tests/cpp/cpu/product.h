@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/cpu/contraction.h"
+#include "backends/cpu/weight_copies.h"
 
 namespace graphlift::cpu {
 
@@ -18,6 +19,7 @@ struct Product {
   at::Tensor bias;     // may be undefined
   std::vector<PostOp> post;
   std::vector<at::Tensor> operands;  // of post-ops that read one, expanded to c's sizes
+  std::shared_ptr<WeightCopies> copies = std::make_shared<WeightCopies>();
 
   ContractionSpec spec() const;
   at::Tensor expected() const;  // float64, from what c holds now
@@ -105,7 +107,8 @@ inline void Product::run(const Contraction& contraction) const {
                    .bias = bias.defined() ? bias.const_data_ptr() : nullptr,
                    .c = c.data_ptr(),
                    .post = addresses.data(),
-                   .b_tensor = &b});
+                   .b_tensor = &b,
+                   .copies = copies.get()});
 }
 
 inline Product& Product::then(PostOpKind kind, float alpha, float beta) {

@@ -115,8 +115,9 @@ bool nests_exactly(ShapeEnv& env, const TensorType& type, std::span<const int> o
   return true;
 }
 
-// Elements that lie on each other for sure.
+// Elements that lie on each other for sure; where there are none, none do.
 bool overlaps(ShapeEnv& env, const TensorType& type) {
+  if (std::any_of(type.sizes.begin(), type.sizes.end(), [](const Sym& size) { return size.same(0); })) return false;
   for (size_t i = 0; i < type.sizes.size(); ++i)
     if (type.strides[i].same(0) && known_less(env, 1, type.sizes[i])) return true;
   return false;

@@ -65,7 +65,11 @@ def convolution(make):
 
 @samples("convolution_backward")
 def convolution_backward(make):
+    narrow = torch.ops.mkldnn._is_mkldnn_bf16_supported()
     for image, weight, bias, *rest in convolutions(make):
+        # Without instructions for bfloat16 another kernel runs, which gives a dim of size 1 another stride.
+        if image.dtype == BF16 and rest[-1] == 4 and not narrow:
+            continue
         try:
             out = torch.ops.aten.convolution(image, weight, bias, *rest)
         except RuntimeError:

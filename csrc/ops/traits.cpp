@@ -53,7 +53,8 @@ constexpr Row kRows[] = {
      "native_dropout "
      "normal normal_functional poisson rand rand_like randint randint_like randn randn_like random randperm rnn_relu "
      "rnn_tanh rrelu rrelu_with_noise_functional scaled_dot_product_attention uniform"},
-    // Batch norms write running statistics that their schemas don't mark as written.
+    {Effect::None, Work::Heavy, "_native_batch_norm_legit.no_stats"},
+    // Other batch norms write running statistics that their schemas don't mark as written.
     {Effect::Write, Work::Heavy,
      "_assert_async _assert_scalar _batch_norm_with_update _cummax_helper _cummin_helper _functional_assert_async "
      "_flash_attention_forward_no_dropout_inplace _fused_moving_avg_obs_fq_helper _local_scalar_dense "

@@ -2,7 +2,6 @@
 #include "backends/codegen/stored_layout.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "ops/layout.h"
 
@@ -10,22 +9,6 @@ namespace graphlift::codegen {
 namespace {
 
 using Kind = TensorNode::Kind;
-
-// No gaps and no element twice, all of it known.
-bool is_permuted(const ir::Dims& sizes, const ir::Dims& strides) {
-  if (!ir::is_constant(sizes) || !ir::is_constant(strides)) return false;
-  std::vector<size_t> order(sizes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return strides[a].constant() < strides[b].constant(); });
-  int64_t expected = 1;
-  for (const size_t dim : order) {
-    if (sizes[dim].same(1)) continue;
-    if (strides[dim].constant() != expected) return false;
-    expected *= sizes[dim].constant();
-  }
-  return true;
-}
 
 class LayoutChooser {
  public:
@@ -67,8 +50,10 @@ class LayoutChooser {
 
   void vote(const TensorNode* node, const TensorNode* like) {
     if (!node->value || !is_in_memory(node) || !ops::same(node->sizes, like->sizes)) return;
-    if (!seen_.insert(node).second || !is_permuted(node->sizes, strides(node))) return;
-    const int64_t bytes = ir::bytes(graph_.type(*node->value).dtype);
+    ir::TensorType type = graph_.type(*node->value);
+    type.strides = strides(node);
+    if (!seen_.insert(node).second || !ir::is_constant(type) || !ops::is_dense(nothing_varies_, type)) return;
+    const int64_t bytes = ir::bytes(type.dtype);
     const auto found = std::find_if(votes_.begin(), votes_.end(),
                                     [&](const Vote& vote) { return ops::same(vote.strides, strides(node)); });
     if (found == votes_.end())
@@ -104,6 +89,7 @@ class LayoutChooser {
   Grouping& grouping_;
   std::unordered_set<const TensorNode*> viewed_, seen_;
   std::vector<Vote> votes_;
+  ir::ShapeEnv nothing_varies_;
 };
 
 }  // namespace

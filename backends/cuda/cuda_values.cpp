@@ -141,6 +141,8 @@ bool ValueWriter::is_place(int i) const {
 
 // A load whose only user, through others with only one, is what a selection by place takes or leaves.
 void ValueWriter::find_guards() {
+  const auto& nodes = kernel_.nodes;
+  if (std::none_of(nodes.begin(), nodes.end(), [](const auto& of) { return of.prim == codegen::Prim::Select; })) return;
   std::vector<std::vector<int>> users(kernel_.nodes.size());
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
     if (is_live(static_cast<int>(i)))

@@ -34,6 +34,15 @@ bool is_held_elsewhere(Capture& capture, guards::OriginId id, guards::OriginId v
   return true;
 }
 
+// Constants and stand-ins, in tuples and lists too, which nobody can refer to weakly: most of what a loop lets go.
+bool is_quiet(PyObject* value, int depth = 3) {
+  if (is_value_constant(value) || torch_layer::is_stand_in(value)) return true;
+  if (depth == 0 || !(PyTuple_CheckExact(value) || PyList_CheckExact(value))) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); ++i)
+    if (!is_quiet(PySequence_Fast_GET_ITEM(value, i), depth - 1)) return false;
+  return true;
+}
+
 // Behind the references that the attempt has beside the program.
 bool acts_as_it_goes(Capture& capture, PyObject* value) {
   cpython::Dropping dropping;
@@ -50,7 +59,7 @@ bool let_go(Capture& capture, const cpython::Frame& root, int slot, bool touched
   // Of a frame that begins nothing is held but arguments.
   if (!value && !touched && (!capture.begins_frame || capture.caller_root))
     capture.guards.add(capture.root_local(slot), guards::GuardKind::Missing);
-  if (!value || (touched && (is_value_constant(value) || torch_layer::is_stand_in(value)))) return true;
+  if (!value || (touched && is_quiet(value))) return true;
   const Outside* known = capture.objects.find(value);
   const guards::OriginId variable = capture.root_local(slot);
   const guards::OriginId origin = !touched ? variable : known ? known->origin : guards::kNoOrigin;

@@ -1,8 +1,6 @@
 // Owns: outputs of batch norms in training as element-wise calls on what backward needs anyway (the input, mean, 1 /
 // deviation), so that it can make them again instead of keeping them. Must not: touch how the statistics are made.
-#include <algorithm>
 #include <unordered_set>
-#include <vector>
 
 #include "ops/layout.h"
 #include "passes/pass.h"
@@ -28,12 +26,10 @@ bool is_norm_of_batch(const Node& node) {
          ops::same(x.strides, node.outputs[0]->strides);
 }
 
+// Writes in front of `position`, which stands right behind the norm.
 class Writer {
  public:
-  Writer(ir::Graph* graph, Node* norm) : graph_(*graph), norm_(norm), position_(norm) {
-    for (auto it = graph->nodes().begin(); it != graph->nodes().end(); ++it)
-      if (&*it == norm && ++it != graph->nodes().end()) position_ = &*it;
-  }
+  Writer(ir::Graph* graph, Node* norm, Node* position) : graph_(*graph), norm_(norm), position_(position) {}
 
   // (x - mean) * deviation * weight + bias, as kernels of norms compute it.
   ValueRef run() {
@@ -78,32 +74,37 @@ class Writer {
   Node* position_;
 };
 
-std::unordered_set<ValueRef, ir::ValueHash> read_values(const ir::Graph& graph) {
-  std::unordered_set<ValueRef, ir::ValueHash> found;
-  auto note = [&](const ValueRef& value) { found.insert(value); };
-  for (const Node& node : graph.nodes())
+// Norms whose 1 / deviation a gradient keeps, and whose output something reads.
+std::unordered_set<const Node*> find_norms(const ir::Graph& graph) {
+  static const ir::Op gradient("aten::native_batch_norm_backward.default");
+  std::unordered_set<const Node*> differentiated, read;
+  auto note = [&](const ValueRef& value) {
+    if (value.index == 0) read.insert(value.node);
+  };
+  for (const Node& node : graph.nodes()) {
     for (const ir::Arg& arg : node.args) ir::for_each_value(arg, note);
+    if (node.kind != ir::NodeKind::Call || node.op != gradient) continue;
+    const ValueRef* kept = node.args[kKeptDeviation].value();
+    const bool own = kept && kept->node->kind == ir::NodeKind::Call && kept->index == kDeviation;
+    if (own && is_norm_of_batch(*kept->node)) differentiated.insert(kept->node);
+  }
   for (const ir::Arg& output : graph.outputs()) ir::for_each_value(output, note);
-  return found;
+  std::erase_if(differentiated, [&](const Node* norm) { return !read.count(norm); });
+  return differentiated;
 }
 
 }  // namespace
 
 bool restate_norm_outputs(ir::Graph* graph) {
-  static const ir::Op gradient("aten::native_batch_norm_backward.default");
-  std::vector<Node*> norms;
-  for (Node& node : graph->nodes()) {
-    if (node.kind != ir::NodeKind::Call || node.op != gradient) continue;
-    const ValueRef* kept = node.args[kKeptDeviation].value();
-    const bool own = kept && kept->node->kind == ir::NodeKind::Call && kept->index == kDeviation;
-    if (own && is_norm_of_batch(*kept->node) && std::find(norms.begin(), norms.end(), kept->node) == norms.end())
-      norms.push_back(kept->node);
-  }
+  const std::unordered_set<const Node*> norms = find_norms(*graph);
   if (norms.empty()) return false;
-  const auto read = read_values(*graph);
-  std::erase_if(norms, [&](Node* norm) { return !read.count({norm, 0}); });
-  for (Node* norm : norms) graph->replace_uses({norm, 0}, Writer(graph, norm).run());
-  return !norms.empty();
+  auto& nodes = graph->nodes();
+  for (auto it = nodes.begin(); it != nodes.end();) {
+    Node* norm = &*it++;
+    if (norms.count(norm))
+      graph->replace_uses({norm, 0}, Writer(graph, norm, &*it).run());  // its gradient is behind it
+  }
+  return true;
 }
 
 }  // namespace graphlift::passes

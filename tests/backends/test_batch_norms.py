@@ -1,5 +1,8 @@
 """Batch norms of every kind are kernels: in training and evaluation, with statistics and without, in each float dtype."""
 
+import copy
+import logging
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -147,3 +150,45 @@ def test_a_small_variance_beside_a_large_mean(dtype, layout, first, dynamic):
         exact = (off - middle) * torch.rsqrt(variance + 1e-5)
         allowed = (eager[0].double() - exact).nan_to_num(0).abs().max() + rounding / deviation
         torch.testing.assert_close(got[0].double(), exact, rtol=2 * bound, atol=1.5 * allowed.item(), equal_nan=True)
+
+
+class Residual(nn.Module):
+    """Blocks whose images meet gradients of a mean, which eager lays out without their channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv2d(16, 16, 3, padding=1, bias=False) for _ in range(3))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(16) for _ in range(3))
+
+    def forward(self, x):
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            x = x + norm(convolution(x)).relu()
+        return x.mean((2, 3))
+
+
+def test_masks_behind_norms_are_made_again_and_images_keep_their_layout(caplog):
+    torch.manual_seed(0)
+    model, x = Residual(), torch.randn(4, 16, 12, 12)
+    plain = copy.deepcopy(model)
+    compiled = graphlift.compile(model, fullgraph=True)
+    before = graphlift.counters()
+    caplog.set_level(logging.DEBUG, "graphlift")
+    graphlift.set_logs("aot_graphs", "output_code")
+    try:
+        for _ in range(2):
+            compiled(x).square().sum().backward()
+            plain(x).square().sum().backward()
+    finally:
+        graphlift.set_logs()
+    after = graphlift.counters()
+    assert after["graphs"] - before["graphs"] == 1 and after["kernels"] > before["kernels"]
+    for got, expected in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(got.grad, expected.grad, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(list(model.buffers()), list(plain.buffers()), rtol=1e-4, atol=1e-5)
+    lines = [line for record in caplog.records for line in record.getMessage().splitlines()]
+    saved = {line.split(" = input ")[1] for line in lines if " = input saved" in line and "f32[4, 16, 12, 12]" in line}
+    assert len(saved) == 6, (
+        saved
+    )  # what each convolution reads and gives, and no mask; the first one reads the argument
+    kernels = [line for line in lines if "graphlift::kernel(" in line]
+    assert kernels and not any("f32[4, 16, 12, 12]{2304, 144, 12, 1} cpu" in line.split(" = ")[0] for line in kernels)

@@ -14,6 +14,8 @@ using Kind = TensorNode::Kind;
 
 // An inlined value is made of this many primitives at most.
 constexpr int kInlinedPrimitives = 8;
+// A value per row that its reductions' kernel has better made once, and stored, than each reader per element.
+constexpr int kRepeatedPrimitives = 2;
 
 class NeedFinder {
  public:
@@ -55,7 +57,10 @@ class Inliner {
       if (needs_.demanded.count(&node) || needs_.plain.count(&node)) continue;
       Tree tree;
       grow_map(&node, ops::product(node.sizes), &tree);
-      const bool cheap = tree.cheap && tree.large.size() <= 1 && tree.primitives <= kInlinedPrimitives;
+      const bool finishes = finishes_reductions(tree);
+      if (finishes) finishing_.insert(&node);
+      const bool repeated = finishes && tree.primitives > kRepeatedPrimitives && spread_.count(&node);
+      const bool cheap = tree.cheap && tree.large.size() <= 1 && tree.primitives <= kInlinedPrimitives && !repeated;
       if (cheap || folded_.count(&node)) inlined_.insert(&node);
     }
     return std::move(inlined_);
@@ -78,6 +83,12 @@ class Inliner {
     if (node->elementwise()) grow_map(node, elements, tree);
   }
 
+  bool finishes_reductions(const Tree& tree) const {
+    return !tree.large.empty() && std::all_of(tree.large.begin(), tree.large.end(), [&](const TensorNode* leaf) {
+      return leaf->kind == Kind::Reduce || finishing_.count(leaf);
+    });
+  }
+
   static void add_large(const TensorNode* leaf, Tree* tree) {
     if (std::find(tree->large.begin(), tree->large.end(), leaf) == tree->large.end()) tree->large.push_back(leaf);
   }
@@ -89,13 +100,19 @@ class Inliner {
     if (node->kind == Kind::Gather && ops::product(node->sizes).same(elements)) add_large(node->args.back(), tree);
   }
 
-  // Element-wise work that one reduction reads and nothing else: it belongs into that reduction's loop.
+  // Element-wise work that one reduction reads and nothing else: it belongs into that reduction's loop. And what is
+  // read by larger values.
   void find_folded() {
     std::unordered_map<const TensorNode*, int> users;
     std::unordered_set<const TensorNode*> reduced;
     for (const TensorNode& node : lowered_.graph.nodes()) {
       if (!needs_.needed.count(&node)) continue;
-      for (const Value arg : node.args) ++users[arg];
+      for (const Value arg : node.args) {
+        ++users[arg];
+        const TensorNode* read = arg;
+        while (read->is_view()) read = read->args[0];
+        if (!ops::product(read->sizes).same(ops::product(node.sizes))) spread_.insert(read);
+      }
       if (node.kind == Kind::Reduce) reduced.insert(node.args[0]);
     }
     for (const TensorNode* node : reduced)
@@ -104,7 +121,8 @@ class Inliner {
 
   const Lowered& lowered_;
   const Needs& needs_;
-  std::unordered_set<const TensorNode*> inlined_, folded_;
+  std::unordered_set<const TensorNode*> inlined_, folded_, spread_;
+  std::unordered_set<const TensorNode*> finishing_;  // made of reductions' results alone, of as many elements
 };
 
 }  // namespace

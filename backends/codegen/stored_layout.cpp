@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/codegen/kernel_build.h"
 #include "ops/layout.h"
 
 namespace graphlift::codegen {
@@ -35,29 +36,23 @@ class LayoutChooser {
   };
 
   bool is_free(const TensorNode* node) const {
-    return node->elementwise() && node->rank() >= 2 && node->value && grouping_.stored.count(node) &&
-           !needs_.demanded.count(node) && !needs_.plain.count(node) && !viewed_.count(node);
+    return node->elementwise() && node->rank() >= 2 && grouping_.stored.count(node) && !needs_.demanded.count(node) &&
+           !needs_.plain.count(node) && !viewed_.count(node);
   }
 
   bool is_in_memory(const TensorNode* node) const {
     return node->kind == Kind::Buffer || (node->computed() && grouping_.stored.count(node));
   }
 
-  const ir::Dims& strides(const TensorNode* node) const {
-    const auto found = grouping_.layouts.find(node);
-    return found != grouping_.layouts.end() ? found->second : graph_.type(*node->value).strides;
-  }
-
   void vote(const TensorNode* node, const TensorNode* like) {
-    if (!node->value || !is_in_memory(node) || !ops::same(node->sizes, like->sizes)) return;
-    ir::TensorType type = graph_.type(*node->value);
-    type.strides = strides(node);
+    if (!is_in_memory(node) || !ops::same(node->sizes, like->sizes)) return;
+    const ir::TensorType type = stored_type(graph_, grouping_, *node, {});
     if (!seen_.insert(node).second || !ir::is_constant(type) || !ops::is_dense(nothing_varies_, type)) return;
     const int64_t bytes = ir::bytes(type.dtype);
     const auto found = std::find_if(votes_.begin(), votes_.end(),
-                                    [&](const Vote& vote) { return ops::same(vote.strides, strides(node)); });
+                                    [&](const Vote& vote) { return ops::same(vote.strides, type.strides); });
     if (found == votes_.end())
-      votes_.push_back({strides(node), bytes});
+      votes_.push_back({type.strides, bytes});
     else
       found->bytes += bytes;
   }
@@ -76,7 +71,7 @@ class LayoutChooser {
       if (!is_free(member) || grouping_.layouts.count(member)) vote(member, node);
       for (const Value arg : member->args) vote_operands(arg, node);
     }
-    const ir::Dims& usual = graph_.type(*node->value).strides;
+    const ir::Dims usual = stored_type(graph_, grouping_, *node, {}).strides;
     int64_t most = 0;
     for (const Vote& vote : votes_)
       if (ops::same(vote.strides, usual)) most = vote.bytes;

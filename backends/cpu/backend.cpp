@@ -66,6 +66,16 @@ std::string text_of(const codegen::FusedGraph& fused) {
   return text;
 }
 
+void compile_all(const codegen::FusedGraph& fused) {
+  std::vector<const codegen::Kernel*> kernels;
+  for (const ir::Node& node : fused.graph->nodes()) {
+    if (node.kind != ir::NodeKind::Call) continue;
+    if (node.op == codegen::kernel_op()) kernels.push_back(&fused.kernels[codegen::index_of(node)]);
+    if (node.op == codegen::multi_kernel_op()) kernels.push_back(&fused.multis[codegen::index_of(node)].program);
+  }
+  compile_kernels(kernels);
+}
+
 class Cpu final : public backend::Backend {
  public:
   std::string name() const override { return "cpu"; }
@@ -93,6 +103,7 @@ class Cpu final : public backend::Backend {
     codegen::write_in_place(&fused, how.writes);
     if (options.horizontal) codegen::fuse_horizontally(&fused);
     log(Artifact::OutputCode, [&] { return text_of(fused); });
+    compile_all(fused);
     std::optional<codegen::TuningProgress> progress;
     if (codegen::asks_for_tuning(how.mode)) progress.emplace(fused.natives.size());
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {

@@ -3,9 +3,11 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <optional>
-#include <span>
+#include <set>
 #include <unordered_map>
 
 #include "backends/cpu/mapped_code.h"
@@ -64,13 +66,32 @@ using Clock = std::chrono::steady_clock;
 // Since the compiler rested; held by the GIL.
 Clock::duration compiling{};
 
-KernelFunction compile_text(const KernelCode& code) {
+std::string all_texts(const std::vector<KernelCode>& codes) {
+  std::string text;
+  for (const KernelCode& code : codes) text += "\n" + code.text;
+  return text;
+}
+
+// In the order of `codes`, whose names differ.
+std::vector<KernelFunction> compile_texts(const std::vector<KernelCode>& codes) {
   const Clock::time_point start = Clock::now();
-  const Ref address =
-      Ref::steal(PyObject_CallMethod(host().module.get(), "compile", "ss", code.name.c_str(), code.text.c_str()));
+  const Ref names = Ref::steal(PyList_New(0)), texts = Ref::steal(PyList_New(0));
+  bool built = names && texts;
+  auto append = [&](PyObject* list, const std::string& text) {
+    const Ref made = Ref::steal(PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+    built = built && made && PyList_Append(list, made.get()) == 0;
+  };
+  for (const KernelCode& code : codes) append(names.get(), code.name), append(texts.get(), code.text);
+  Ref addresses;
+  if (built)
+    addresses = Ref::steal(PyObject_CallMethod(host().module.get(), "compile", "OO", names.get(), texts.get()));
   compiling += Clock::now() - start;
-  if (!address) internal_error(__FILE__, __LINE__, "LLVM refused a kernel: " + pending_error() + "\n" + code.text);
-  return reinterpret_cast<KernelFunction>(PyLong_AsSize_t(address.get()));
+  if (!addresses) internal_error(__FILE__, __LINE__, "LLVM refused kernels: " + pending_error() + all_texts(codes));
+  std::vector<KernelFunction> functions;
+  for (size_t i = 0; i < codes.size(); ++i)
+    functions.push_back(
+        reinterpret_cast<KernelFunction>(PyLong_AsSize_t(PyList_GetItem(addresses.get(), static_cast<Py_ssize_t>(i)))));
+  return functions;
 }
 
 }  // namespace
@@ -88,20 +109,48 @@ void rest_compiler() {
 
 namespace {
 
-std::shared_ptr<const CompiledKernel> compile_as_it_is(const codegen::Kernel& kernel) {
-  // Held by the GIL.
-  static auto* compiled = new std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>>;
-  const std::string key = print(kernel);
-  if (const auto found = compiled->find(key); found != compiled->end()) return found->second;
-  KernelCode code = emit_kernel(kernel, schedule_kernel(kernel, host_target()), host_target(), "kernel");
+// By content; held by the GIL.
+using Compiled = std::unordered_map<std::string, std::shared_ptr<const CompiledKernel>>;
+Compiled& compiled() {
+  static auto* kernels = new Compiled;
+  return *kernels;
+}
+
+std::shared_ptr<CompiledKernel> with_function(KernelCode&& code, KernelFunction function) {
   auto made = std::make_shared<CompiledKernel>();
-  made->function = compile_text(code);
+  made->function = function;
   made->numbers = std::move(code.numbers);
   made->stages = std::move(code.stages);
   made->partial_words = code.partial_words;
   made->element_work = code.element_work;
-  return compiled->emplace(key, std::move(made)).first->second;
+  return made;
 }
+
+// Kernels that are to be compiled as one module.
+class Batch {
+ public:
+  void add(const codegen::Kernel& kernel) {
+    const std::string key = print(kernel);
+    if (compiled().count(key) || std::find(keys_.begin(), keys_.end(), key) != keys_.end()) return;
+    // Named by content, so that the same kernel is the same text in all graphs.
+    std::string name = "kernel_" + std::to_string(std::hash<std::string>()(key));
+    while (!names_.insert(name).second) name += "_";
+    codes_.push_back(emit_kernel(kernel, schedule_kernel(kernel, host_target()), host_target(), name));
+    keys_.push_back(key);
+  }
+
+  void compile() {
+    if (codes_.empty()) return;
+    const std::vector<KernelFunction> functions = compile_texts(codes_);
+    for (size_t i = 0; i < codes_.size(); ++i)
+      compiled().emplace(keys_[i], with_function(std::move(codes_[i]), functions[i]));
+  }
+
+ private:
+  std::vector<std::string> keys_;
+  std::set<std::string> names_;
+  std::vector<KernelCode> codes_;
+};
 
 // Fewer elements are worth code of their own.
 constexpr int64_t kLeastVariedSize = 256;
@@ -114,16 +163,40 @@ std::shared_ptr<const CompiledKernel> with_size(const CompiledKernel& any, int64
   return made;
 }
 
+// Code that `kernel` shares with others of its kind, of any size: the size that each kind had first has its own, so
+// that an optimizer's many shapes cost two.
+std::optional<codegen::Kernel> shared_code(const codegen::Kernel& kernel) {
+  auto any = codegen::of_any_size(kernel);
+  const int64_t size = any ? kernel.axes[0].extent.constant() : 0;
+  if (size < kLeastVariedSize) return std::nullopt;
+  static auto* first_sizes = new std::unordered_map<std::string, int64_t>;
+  if (first_sizes->emplace(print(*any), size).first->second == size) return std::nullopt;
+  return any;
+}
+
 }  // namespace
 
+void compile_kernels(std::span<const codegen::Kernel* const> kernels) {
+  Batch batch;
+  for (const codegen::Kernel* kernel : kernels) {
+    const auto any = shared_code(*kernel);
+    batch.add(any ? *any : *kernel);
+  }
+  batch.compile();
+}
+
 std::shared_ptr<const CompiledKernel> compile_kernel(const codegen::Kernel& kernel) {
-  const auto any = codegen::of_any_size(kernel);
-  const int64_t size = any ? kernel.axes[0].extent.constant() : 0;
-  if (size < kLeastVariedSize) return compile_as_it_is(kernel);
-  // The size that each kernel had first; others share one code, so that an optimizer's many shapes cost two.
-  static auto* first_sizes = new std::unordered_map<std::string, int64_t>;
-  if (first_sizes->emplace(print(*any), size).first->second == size) return compile_as_it_is(kernel);
-  return with_size(*compile_as_it_is(*any), size);
+  const auto any = shared_code(kernel);
+  const codegen::Kernel& code = any ? *any : kernel;
+  const std::string key = print(code);
+  auto found = compiled().find(key);
+  if (found == compiled().end()) {
+    Batch batch;
+    batch.add(code);
+    batch.compile();
+    found = compiled().find(key);
+  }
+  return any ? with_size(*found->second, kernel.axes[0].extent.constant()) : found->second;
 }
 
 }  // namespace graphlift::cpu

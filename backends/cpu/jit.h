@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "backends/cpu/llvm_kernel.h"
 
@@ -22,6 +23,8 @@ struct CompiledKernel {
 const Target& host_target();
 // Why kernels can't be compiled here (llvmlite is missing); empty: they can.
 const std::string& jit_refusal();
+// Makes those that are not known yet as one module, which takes less time than one after another.
+void compile_kernels(std::span<const codegen::Kernel* const> kernels);
 std::shared_ptr<const CompiledKernel> compile_kernel(const codegen::Kernel& kernel);
 // Behind a graph's kernels and products: the pages of LLVM's code, and of oneDNN's, are given back, where compiling
 // took long beside reading them again.

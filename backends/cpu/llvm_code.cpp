@@ -55,6 +55,19 @@ Reg Code::define(DType type, int lanes, const std::string& text) {
   return {name, type, lanes};
 }
 
+Reg Code::pure(DType type, int lanes, const std::string& text) {
+  const auto [found, is_new] = known_.emplace(text, "");
+  if (!is_new) return {found->second, type, lanes};
+  const Reg made = define(type, lanes, text);
+  found->second = made.text;
+  known_order_.push_back(text);
+  return made;
+}
+
+void Code::leave_block(size_t mark) {
+  for (; known_order_.size() > mark; known_order_.pop_back()) known_.erase(known_order_.back());
+}
+
 Reg Code::real(double value, DType type, int lanes) {
   const std::string text = real_text(value, type);
   return {lanes == 1 ? text : "splat (" + scalar_type(type) + " " + text + ")", type, lanes};
@@ -79,21 +92,21 @@ Reg Code::bits(uint64_t value, DType type, int lanes) {
 
 Reg Code::binary(std::string_view instruction, const Reg& a, const Reg& b) {
   GL_CHECK(a.type == b.type && a.lanes == b.lanes, "operands of two types");
-  return define(a.type, a.lanes, std::string(instruction) + " " + type(a) + " " + a.text + ", " + b.text);
+  return pure(a.type, a.lanes, std::string(instruction) + " " + type(a) + " " + a.text + ", " + b.text);
 }
 
 Reg Code::compare(std::string_view predicate, const Reg& a, const Reg& b) {
-  return define(DType::bool_, a.lanes, std::string(predicate) + " " + type(a) + " " + a.text + ", " + b.text);
+  return pure(DType::bool_, a.lanes, std::string(predicate) + " " + type(a) + " " + a.text + ", " + b.text);
 }
 
 Reg Code::convert(std::string_view instruction, const Reg& a, DType to) {
-  return define(to, a.lanes, std::string(instruction) + " " + type(a) + " " + a.text + " to " + type(to, a.lanes));
+  return pure(to, a.lanes, std::string(instruction) + " " + type(a) + " " + a.text + " to " + type(to, a.lanes));
 }
 
 Reg Code::select(const Reg& condition, const Reg& yes, const Reg& no) {
-  return define(yes.type, yes.lanes,
-                "select " + type(condition) + " " + condition.text + ", " + type(yes) + " " + yes.text + ", " +
-                    type(no) + " " + no.text);
+  return pure(yes.type, yes.lanes,
+              "select " + type(condition) + " " + condition.text + ", " + type(yes) + " " + yes.text + ", " + type(no) +
+                  " " + no.text);
 }
 
 Reg Code::intrinsic(const std::string& name, const std::vector<Reg>& args, std::string_view flags) {
@@ -105,7 +118,7 @@ Reg Code::intrinsic(const std::string& name, const std::vector<Reg>& args, std::
     values += (values.empty() ? "" : ", ") + type(arg) + " " + arg.text;
   }
   declare("declare " + type(first) + " " + function + "(" + types + ")");
-  return define(
+  return pure(
       first.type, first.lanes,
       "call " + std::string(flags) + (flags.empty() ? "" : " ") + type(first) + " " + function + "(" + values + ")");
 }
@@ -127,23 +140,22 @@ Reg Code::splat(const Reg& scalar, int lanes) {
   const bool constant = !scalar.text.starts_with('%');
   if (constant) return {"splat (" + type(scalar) + " " + scalar.text + ")", scalar.type, lanes};
   const std::string vector = type(scalar.type, lanes);
-  const Reg one = define(scalar.type, lanes,
-                         "insertelement " + vector + " poison, " + type(scalar) + " " + scalar.text + ", i64 0");
-  return define(scalar.type, lanes,
-                "shufflevector " + vector + " " + one.text + ", " + vector + " poison, <" + std::to_string(lanes) +
-                    " x i32> zeroinitializer");
+  const Reg one =
+      pure(scalar.type, lanes, "insertelement " + vector + " poison, " + type(scalar) + " " + scalar.text + ", i64 0");
+  return pure(scalar.type, lanes,
+              "shufflevector " + vector + " " + one.text + ", " + vector + " poison, <" + std::to_string(lanes) +
+                  " x i32> zeroinitializer");
 }
 
 Reg Code::part(const Reg& vector, int from, int lanes) {
   if (vector.lanes == lanes) return vector;
   if (lanes == 1)
-    return define(vector.type, 1,
-                  "extractelement " + type(vector) + " " + vector.text + ", i64 " + std::to_string(from));
+    return pure(vector.type, 1, "extractelement " + type(vector) + " " + vector.text + ", i64 " + std::to_string(from));
   std::string order;
   for (int i = 0; i < lanes; ++i) order += (i ? ", i32 " : "i32 ") + std::to_string(from + i);
-  return define(vector.type, lanes,
-                "shufflevector " + type(vector) + " " + vector.text + ", " + type(vector) + " poison, <" +
-                    std::to_string(lanes) + " x i32> <" + order + ">");
+  return pure(vector.type, lanes,
+              "shufflevector " + type(vector) + " " + vector.text + ", " + type(vector) + " poison, <" +
+                  std::to_string(lanes) + " x i32> <" + order + ">");
 }
 
 Reg Code::joined(const std::vector<Reg>& parts) {
@@ -154,9 +166,9 @@ Reg Code::joined(const std::vector<Reg>& parts) {
       const int lanes = level[i].lanes * 2;
       std::string order;
       for (int lane = 0; lane < lanes; ++lane) order += (lane ? ", i32 " : "i32 ") + std::to_string(lane);
-      next.push_back(define(level[i].type, lanes,
-                            "shufflevector " + type(level[i]) + " " + level[i].text + ", " + type(level[i]) + " " +
-                                level[i + 1].text + ", <" + std::to_string(lanes) + " x i32> <" + order + ">"));
+      next.push_back(pure(level[i].type, lanes,
+                          "shufflevector " + type(level[i]) + " " + level[i].text + ", " + type(level[i]) + " " +
+                              level[i + 1].text + ", <" + std::to_string(lanes) + " x i32> <" + order + ">"));
     }
     level = std::move(next);
   }
@@ -178,15 +190,15 @@ Reg Code::by_registers(const std::vector<Reg>& args, int native,
 Reg Code::repeated(const Reg& vector, int lanes) {
   std::string order;
   for (int i = 0; i < lanes; ++i) order += (i ? ", i32 " : "i32 ") + std::to_string(i % vector.lanes);
-  return define(vector.type, lanes,
-                "shufflevector " + type(vector) + " " + vector.text + ", " + type(vector) + " poison, <" +
-                    std::to_string(lanes) + " x i32> <" + order + ">");
+  return pure(vector.type, lanes,
+              "shufflevector " + type(vector) + " " + vector.text + ", " + type(vector) + " poison, <" +
+                  std::to_string(lanes) + " x i32> <" + order + ">");
 }
 
-Reg Code::lane_numbers(int lanes) {
+Reg Code::lane_numbers(int lanes, int64_t step) {
   if (lanes == 1) return integer(0, DType::int64, 1);
   std::string text = "<";
-  for (int i = 0; i < lanes; ++i) text += (i ? ", i64 " : "i64 ") + std::to_string(i);
+  for (int i = 0; i < lanes; ++i) text += (i ? ", i64 " : "i64 ") + std::to_string(i * step);
   return {text + ">", DType::int64, lanes};
 }
 
@@ -231,9 +243,9 @@ std::string Code::masked(const char* name, DType type, int lanes, const char* po
 }
 
 Reg Code::elements(const std::string& base, DType dtype, const Reg& offsets) {
-  return define(DType::int64, offsets.lanes,
-                "getelementptr inbounds " + scalar_type(storage_type(dtype)) + ", ptr " + base + ", " + type(offsets) +
-                    " " + offsets.text);
+  return pure(DType::int64, offsets.lanes,
+              "getelementptr inbounds " + scalar_type(storage_type(dtype)) + ", ptr " + base + ", " + type(offsets) +
+                  " " + offsets.text);
 }
 
 std::string Code::element(const std::string& base, DType dtype, const Reg& offset) {

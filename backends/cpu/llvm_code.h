@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,7 @@ class Code {
   // `call` of vectors of `native` lanes, one after another; lanes that are too few are padded.
   Reg by_registers(const std::vector<Reg>& args, int native,
                    const std::function<Reg(const std::vector<Reg>& args)>& call);
-  Reg lane_numbers(int lanes);  // i64 0, 1, 2, ...
+  Reg lane_numbers(int lanes, int64_t step = 1);  // i64 0, step, 2 * step, ...
 
   // Memory at `pointer` (text), of a storage dtype; 16-bit floats and bools are converted to what they are computed as.
   // `mask`: null for all lanes.
@@ -72,12 +73,19 @@ class Code {
   void label(const std::string& name) { body_ += name + ":\n"; }
   std::string fresh(std::string_view prefix = "v") { return std::string(prefix) + std::to_string(next_++); }
   Reg define(ir::DType type, int lanes, const std::string& text);  // %v = text
+  // Values that are defined from here on are forgotten by leave_block, behind which they do not exist.
+  size_t enter_block() const { return known_order_.size(); }
+  void leave_block(size_t mark);
   void declare(const std::string& declaration) { declarations_.insert(declaration); }
 
-  std::string take_body() { return std::exchange(body_, {}); }
+  std::string take_body() {
+    leave_block(0);
+    return std::exchange(body_, {});
+  }
   std::string declarations() const;
 
  private:
+  Reg pure(ir::DType type, int lanes, const std::string& text);  // as define; the same text is written once
   Reg from_storage(const Reg& raw, ir::DType dtype);
   Reg to_storage(const Reg& value, ir::DType dtype);
   Reg elements(const std::string& base, ir::DType dtype, const Reg& offsets);  // pointers, whatever the type says
@@ -90,6 +98,8 @@ class Code {
   const Target& target_;
   std::string body_;
   std::set<std::string> declarations_;
+  std::unordered_map<std::string, std::string> known_;  // register by text
+  std::vector<std::string> known_order_;
   int next_ = 0;
 };
 

@@ -63,11 +63,13 @@ std::string LoopWriter::loop(const std::string& from, const std::string& to, int
   else
     go_on({from, DType::int64, 1});
   code_.label(inside);
+  const size_t outside = code_.enter_block();
   const Reg i = get(counter, DType::int64, 1);
   body(i);
   const Reg next = code_.binary("add nsw", i, whole(step));
   set(counter, next);
   go_on(next);
+  code_.leave_block(outside);
   code_.label(done);
   return counter;
 }
@@ -75,14 +77,15 @@ std::string LoopWriter::loop(const std::string& from, const std::string& to, int
 void LoopWriter::when(const Reg& condition, const std::function<void()>& yes, const std::function<void()>& no) {
   const std::string then = code_.fresh("then"), otherwise = code_.fresh("else"), end = code_.fresh("end");
   code_.line("br i1 " + condition.text + ", label %" + then + ", label %" + (no ? otherwise : end));
-  code_.label(then);
-  yes();
-  code_.line("br label %" + end);
-  if (no) {
-    code_.label(otherwise);
-    no();
+  const size_t outside = code_.enter_block();
+  auto block = [&](const std::string& label, const std::function<void()>& body) {
+    code_.label(label);
+    body();
+    code_.leave_block(outside);
     code_.line("br label %" + end);
-  }
+  };
+  block(then, yes);
+  if (no) block(otherwise, no);
   code_.label(end);
 }
 
@@ -117,10 +120,11 @@ std::string LoopWriter::module(const std::string& name, size_t buffers) const {
   // A second function costs more than a short kernel's loop.
   if (functions_.size() == 1) return text + head + "entry:\n" + loads + functions_[0] + "}\n" + attributes;
   for (size_t i = 0; i < functions_.size(); ++i)
-    text += "define internal void @work" + std::to_string(i) + "(" + parameters +
+    text += "define internal void @" + name + "_work" + std::to_string(i) + "(" + parameters +
             "i64 %begin, i64 %end) #0 {\nentry:\n" + functions_[i] + "}\n";
   auto call = [&](size_t i) {
-    return "  call void @work" + std::to_string(i) + "(" + arguments + "i64 %begin, i64 %end)\n  ret void\n";
+    return "  call void @" + name + "_work" + std::to_string(i) + "(" + arguments +
+           "i64 %begin, i64 %end)\n  ret void\n";
   };
   std::string calls, cases;
   load("i64", "stage", "%numbers", numbers_.size());

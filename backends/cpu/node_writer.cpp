@@ -55,12 +55,17 @@ ir::Sym NodeWriter::lane_stride(const Affine& index) const {
   return schedule_.vector_axis < 0 ? ir::Sym(0) : index.strides[static_cast<size_t>(schedule_.vector_axis)];
 }
 
+Reg NodeWriter::lane_steps(const Affine& index, int lanes) {
+  const ir::Sym stride = lane_stride(index);
+  if (lanes == 1 || stride.same(0)) return code_.integer(0, DType::int64, lanes);
+  if (stride.is_constant()) return code_.lane_numbers(lanes, stride.constant());
+  return code_.binary("mul nsw", code_.lane_numbers(lanes), code_.splat(symbolic(stride), lanes));
+}
+
 Reg NodeWriter::places(const Affine& index, int lanes) {
   const Reg first = code_.splat(place(index), lanes);
-  const ir::Sym stride = lane_stride(index);
-  if (lanes == 1 || stride.same(0)) return first;
-  const Reg steps = code_.binary("mul nsw", code_.lane_numbers(lanes), code_.splat(symbolic(stride), lanes));
-  return code_.binary("add nsw", first, steps);
+  if (lanes == 1 || lane_stride(index).same(0)) return first;
+  return code_.binary("add nsw", first, lane_steps(index, lanes));
 }
 
 bool NodeWriter::varies_by_lane(int node) const {
@@ -82,18 +87,18 @@ Reg NodeWriter::read(const ScalarNode& node, const std::vector<Reg>& given, int 
   const DType dtype = kernel_.buffers[static_cast<size_t>(node.buffer)].dtype;
   const ir::Sym stride = lane_stride(node.index);
   const bool far = std::any_of(node.args.begin(), node.args.end(), [&](int arg) { return varies_by_lane(arg); });
-  if (lanes > 1 && (far || !(stride.same(0) || stride.same(1)))) {
-    Reg sum = places(node.index, lanes);
-    for (size_t i = 0; i < given.size(); ++i) {
-      const Reg step = code_.splat(symbolic(node.steps[i]), lanes);
-      sum = code_.binary("add nsw", sum, code_.binary("mul nsw", code_.splat(given[i], lanes), step));
-    }
-    return code_.gather(base(node.buffer), sum, dtype, mask);
+  // What is the same in all lanes goes into the pointer.
+  Reg first = place(node.index), steps = lane_steps(node.index, lanes);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Reg step = symbolic(node.steps[i]);
+    if (lanes > 1 && varies_by_lane(node.args[i]))
+      steps = code_.binary("add nsw", steps,
+                           code_.binary("mul nsw", code_.splat(given[i], lanes), code_.splat(step, lanes)));
+    else
+      first = add(first, times(code_.part(given[i], 0, 1), step));
   }
-  Reg first = place(node.index);
-  for (size_t i = 0; i < given.size(); ++i)
-    first = add(first, times(code_.part(given[i], 0, 1), symbolic(node.steps[i])));
   const std::string pointer = code_.element(base(node.buffer), dtype, first);
+  if (lanes > 1 && (far || !(stride.same(0) || stride.same(1)))) return code_.gather(pointer, steps, dtype, mask);
   if (lanes > 1 && stride.same(1)) {
     ask_ahead(pointer, node.index, dtype, lanes);
     return code_.load(pointer, dtype, lanes, mask);
@@ -104,10 +109,10 @@ Reg NodeWriter::read(const ScalarNode& node, const std::vector<Reg>& given, int 
 void NodeWriter::write(int buffer, const Affine& index, const Reg& value, const Reg* mask, int lanes) {
   const DType dtype = kernel_.buffers[static_cast<size_t>(buffer)].dtype;
   const Reg typed = code_.splat(value, lanes);
-  if (lanes == 1 || lane_stride(index).same(1))
-    return code_.store(code_.element(base(buffer), dtype, place(index)), dtype, typed, mask);
+  const std::string pointer = code_.element(base(buffer), dtype, place(index));
+  if (lanes == 1 || lane_stride(index).same(1)) return code_.store(pointer, dtype, typed, mask);
   GL_CHECK(!lane_stride(index).same(0), "a store of many lanes into one place");
-  code_.scatter(base(buffer), places(index, lanes), dtype, typed, mask);
+  code_.scatter(pointer, lane_steps(index, lanes), dtype, typed, mask);
 }
 
 }  // namespace graphlift::cpu

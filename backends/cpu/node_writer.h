@@ -23,7 +23,8 @@ class NodeWriter : protected LoopWriter {
   std::vector<Reg> index_;  // per axis, as far as loops have it
 
  private:
-  Reg place(const codegen::Affine& index);  // of the first lane
+  Reg place(const codegen::Affine& index);                  // of the first lane
+  Reg lane_steps(const codegen::Affine& index, int lanes);  // from the first lane's place
   Reg places(const codegen::Affine& index, int lanes);
   ir::Sym lane_stride(const codegen::Affine& index) const;
   bool varies_by_lane(int node) const;

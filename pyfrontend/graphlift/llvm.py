@@ -1,4 +1,4 @@
-"""LLVM in process, for the CPU backend: text of a module in, address of a function out, by way of llvmlite.
+"""LLVM in process, for the CPU backend: texts of modules in, addresses of functions out, by way of llvmlite.
 
 Object code is kept in the user's cache folder (`graphlift.cache`), by the content of what it was made from.
 """
@@ -67,6 +67,7 @@ def _vector_bytes() -> int:
     return 32 if "+avx2" in features else 16
 
 
+@functools.cache
 def _address(name: str) -> int:
     return ctypes.cast(getattr(_torch_library(), name), ctypes.c_void_p).value
 
@@ -99,17 +100,82 @@ def _object_code(text: str) -> bytes:
     return _machine().emit_object(module)
 
 
-def compile(name: str, text: str) -> int:
-    """The address of function `name` of a module. RuntimeError: LLVM's words on text that is wrong."""
-    key = hashlib.sha256(_fingerprint() + text.encode()).hexdigest()
-    code = cache.read("cpu", key)
-    if code is None:
-        code = _object_code(text)
-        cache.write("cpu", key, code)
-    library = binding.JITLibraryBuilder().add_object_img(code).export_symbol(name).add_current_process()
-    for function in describe_target()[1]:
-        if f"@{function}(" in text:
-            library.import_symbol(function, _address(function))
+def _joined(texts: list[str]) -> str:
+    """One module of many, in which functions have different names: what several declare stands there once."""
+    shared: dict[str, None] = {}
+    functions = []
+    for line in "\n".join(texts).splitlines():
+        if line.startswith(("declare ", "attributes ")):
+            shared[line] = None
+        else:
+            functions.append(line)
+    return "\n".join([*shared, *functions])
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(_fingerprint() + text.encode()).hexdigest()
+
+
+def _together(keys: list[str]) -> str:
+    """The key of a module of these kernels."""
+    return keys[0] if len(keys) == 1 else _key("".join(keys))
+
+
+def _module_of(key: str) -> str:
+    """The key of the module that a kernel was compiled in."""
+    place = cache.read("cpu", f"{key}.in")
+    return key if place is None else place.decode()
+
+
+def _kept(keys: list[str]) -> list[tuple[str, bytes, list[int]]]:
+    """Modules on disk: key, object code, and which of the kernels are taken from it."""
+    whole = _together(keys)
+    code = cache.read("cpu", whole)
+    if code is not None:
+        return [(whole, code, list(range(len(keys))))]
+    members: dict[str, list[int]] = {}
+    for i, key in enumerate(keys):
+        members.setdefault(_module_of(key), []).append(i)
+    found = ((module, cache.read("cpu", module), taken) for module, taken in members.items())
+    return [(module, code, taken) for module, code, taken in found if code is not None]
+
+
+def _compiled(keys: list[str], texts: list[str]) -> tuple[str, bytes]:
+    """The key and the object code of a module of all these kernels, which is kept on disk."""
+    whole = _together(keys)
+    code = _object_code(_joined(texts))
+    cache.write("cpu", whole, code)
+    if len(keys) > 1:
+        for key in keys:
+            cache.write("cpu", f"{key}.in", whole.encode())
+    return whole, code
+
+
+def _link(key: str, code: bytes, names: list[str]) -> list[int]:
+    library = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for name in names:
+        library.export_symbol(name)
+    for function in describe_target()[1]:  # other kernels of the module may call any of them
+        library.import_symbol(function, _address(function))
     linked = library.link(_linker(), f"{key}{next(_serial)}")
     _keep.append(linked)
-    return linked[name]
+    return [linked[name] for name in names]
+
+
+def compile(names: list[str], texts: list[str]) -> list[int]:
+    """The addresses of kernels: function `names[i]` of the module `texts[i]`; no two names are equal.
+
+    What is not on disk is compiled as one module, since each costs LLVM some milliseconds besides its functions.
+    RuntimeError: LLVM's words on text that is wrong.
+    """
+    keys = [_key(text) for text in texts]
+    modules = _kept(keys)
+    known = {i for _, _, taken in modules for i in taken}
+    missing = [i for i in range(len(keys)) if i not in known]
+    if missing:
+        modules.append((*_compiled([keys[i] for i in missing], [texts[i] for i in missing]), missing))
+    addresses = [0] * len(names)
+    for module, code, taken in modules:
+        for i, address in zip(taken, _link(module, code, [names[i] for i in taken]), strict=True):
+            addresses[i] = address
+    return addresses

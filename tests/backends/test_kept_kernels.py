@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import graphlift
-from graphlift import _C, cache
+from graphlift import _C, cache, llvm
 
 pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
 
@@ -57,6 +57,37 @@ def test_a_second_process_compiles_nothing_until_the_code_is_damaged(tmp_path):
         assert compiled_by(start(tmp_path))[0] == 1
         assert kept.read_bytes() == whole
     assert (tmp_path / "cpu").stat().st_mode & 0o777 == 0o700
+
+
+def test_kernels_are_compiled_as_one_module_and_found_in_it(tmp_path, monkeypatch):
+    texts, compile_text = [], llvm._object_code
+    monkeypatch.setattr(llvm, "_object_code", lambda text: texts.append(text) or compile_text(text))
+    monkeypatch.setenv("GRAPHLIFT_CACHE_DIR", str(tmp_path))
+    cache._folder.cache_clear()
+
+    def function(a, b):
+        return torch.tanh(a) * 0.375 + 1, (b * 1.625).softmax(-1)
+
+    def check(function, *inputs):
+        for got, expected in zip(graphlift.compile(function, dynamic=False)(*inputs), function(*inputs), strict=True):
+            assert torch.allclose(got, expected)
+
+    check(function, torch.rand(40), torch.rand(8, 40))
+    (module,) = texts
+    names = [line.split("@")[1].split("(")[0] for line in module.splitlines() if line.startswith("define void")]
+    assert len(names) == 2
+
+    # Each by itself, as another process would: from the module on disk, until that is gone.
+    parts = [llvm.cache.read("cpu", path.name) for path in (tmp_path / "cpu").iterdir() if path.name.endswith(".in")]
+    assert len(parts) == 2 and parts[0] == parts[1]
+    assert llvm._kept(["unknown"]) == []
+    keys = [path.name.removesuffix(".in") for path in (tmp_path / "cpu").iterdir() if path.name.endswith(".in")]
+    for key in keys:
+        ((place, code, taken),) = llvm._kept([key])
+        assert place == parts[0].decode() and taken == [0] and code
+    (tmp_path / "cpu" / parts[0].decode()).write_bytes(b"damaged")
+    assert [llvm._kept([key]) for key in keys] == [[], []]
+    cache._folder.cache_clear()
 
 
 def test_two_processes_write_at_once(tmp_path):

@@ -30,8 +30,8 @@ def state(seed=0):
 @pytest.fixture
 def texts(monkeypatch):
     """The texts of kernels that are compiled, nothing of them kept on disk."""
-    seen, compile_text = [], llvm._object_code
-    monkeypatch.setattr(llvm, "_object_code", lambda text: seen.append(text) or compile_text(text))
+    seen, compile_texts = [], llvm.compile
+    monkeypatch.setattr(llvm, "compile", lambda names, texts: seen.extend(texts) or compile_texts(names, texts))
     monkeypatch.setattr(llvm.cache, "read", lambda *key: None)
     return seen
 

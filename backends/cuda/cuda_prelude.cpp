@@ -98,13 +98,14 @@ template <class Op, int across, class T> __device__ inline T gl_across(T x) {
   for (int mask = across / 2; mask > 0; mask /= 2) x = Op::of(x, gl_other(x, mask));
   return x;
 }
-// Joins the values of all threads of a block. `room`: a value per warp, used by nobody since the last barrier.
-template <class Op, int threads, class T> __device__ inline T gl_block(T x, T identity, T* room) {
+// Joins the values of all threads of a block, with a barrier between the two. `room`: a value per warp, used by nobody
+// since the last barrier.
+template <class Op, class T> __device__ inline void gl_block_leave(T x, T* room) {
   x = gl_across<Op, 32>(x);
   if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = threadIdx.x % 32 < threads / 32 ? room[threadIdx.x % 32] : identity;
-  return gl_across<Op, 32>(x);
+}
+template <class Op, int threads, class T> __device__ inline T gl_block_join(const T* room) {
+  return gl_across<Op, threads / 32>(room[threadIdx.x % (threads / 32)]);
 }
 // Joins the values of threads `across` apart, lane by lane; each gets the results. First those of a warp, then one value
 // per warp and column, which are spread over all threads. `room`: a value per thread and lane.

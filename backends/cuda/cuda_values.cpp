@@ -82,10 +82,11 @@ void ValueWriter::need(int i, int phase, bool without_kept, std::set<int>* found
 std::set<int> ValueWriter::needed(int at, bool without_kept) const {
   std::set<int> found;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (kernel_.nodes[i].kind == Kind::Reduce && live_[i] && schedule_.phase[i] == at + 1)
+    if ((kernel_.nodes[i].kind == Kind::Reduce && live_[i] && schedule_.phase[i] == at + 1) ||
+        adds_across(static_cast<int>(i), at))
       need(kernel_.nodes[i].args[0], at, without_kept, &found);
   for (const auto& store : kernel_.stores)
-    if (varies(kernel_, store.index) && phase(store.value) == at) need(store.value, at, without_kept, &found);
+    if (stores_element(store, at)) need(store.value, at, without_kept, &found);
   return found;
 }
 
@@ -128,57 +129,6 @@ void ValueWriter::find_shared() {
     shared_.emplace(i, Shared{first.at(i), shared_bytes_});
     shared_bytes_ += bytes;
   }
-}
-
-// --- what selections leave out ---------------------------------------------------------------------------------------
-// The place of a thread's elements and no more, the same for all of its lanes.
-bool ValueWriter::is_place(int i) const {
-  const ScalarNode& of = node(i);
-  if (of.kind == Kind::Number) return of.integer.is_constant();
-  if (of.kind == Kind::Index) return lane_stride(of.index).same(0);
-  return of.kind == Kind::Prim && std::all_of(of.args.begin(), of.args.end(), [&](int arg) { return is_place(arg); });
-}
-
-// A load whose only user, through others with only one, is what a selection by place takes or leaves.
-void ValueWriter::find_guards() {
-  const auto& nodes = kernel_.nodes;
-  if (std::none_of(nodes.begin(), nodes.end(), [](const auto& of) { return of.prim == codegen::Prim::Select; })) return;
-  std::vector<std::vector<int>> users(kernel_.nodes.size());
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (is_live(static_cast<int>(i)))
-      for (const int arg : node(static_cast<int>(i)).args)
-        users[static_cast<size_t>(arg)].push_back(static_cast<int>(i));
-  for (const auto& store : kernel_.stores) users[static_cast<size_t>(store.value)].push_back(-1);
-  for (int load = 0; load < static_cast<int>(kernel_.nodes.size()); ++load) {
-    if (node(load).kind != Kind::Load || kept_.count(load) || shared_.count(load)) continue;
-    for (int at = load; users[static_cast<size_t>(at)].size() == 1;) {
-      const int user = users[static_cast<size_t>(at)][0];
-      if (user < 0 || node(user).kind != Kind::Prim || is_inner(user) != is_inner(load)) break;
-      const bool chosen = node(user).prim == codegen::Prim::Select && node(user).args[0] != at;
-      if (chosen && is_place(node(user).args[0]))
-        guards_[load].push_back({node(user).args[0], node(user).args[1] == at});
-      at = user;
-    }
-  }
-}
-
-std::string ValueWriter::place_text(int i) {
-  const ScalarNode& of = node(i);
-  if (of.kind == Kind::Number)
-    return ir::is_floating(of.type) ? number_text(of.real, of.type) : number_text(of.integer.constant(), of.type);
-  if (of.kind == Kind::Index) return "(long long)(" + affine(of.index) + ")";
-  std::vector<std::string> args;
-  for (const int arg : of.args) args.push_back("(" + place_text(arg) + ")");
-  return primitive_text(of.prim, args, node(of.args.back()).type, of.type);
-}
-
-std::string ValueWriter::guard(int load) {
-  const auto found = guards_.find(load);
-  std::string all;
-  if (found == guards_.end()) return all;
-  for (const Condition& one : found->second)
-    all += std::string(all.empty() ? "" : " && ") + (one.holds ? "(" : "!(") + place_text(one.node) + ")";
-  return all;
 }
 
 // --- indices ---------------------------------------------------------------------------------------------------------
@@ -228,7 +178,7 @@ Sym ValueWriter::lane_stride(const Affine& index) const {
 // --- values ----------------------------------------------------------------------------------------------------------
 std::string ValueWriter::name(int i) const {
   const Kind kind = node(i).kind;
-  return (kind == Kind::Load ? "x" : kind == Kind::Reduce ? "r" : "v") + str(i);
+  return (kind == Kind::Load ? "x" : kind == Kind::Reduce || kind == Kind::Across ? "r" : "v") + str(i);
 }
 
 // A value in its lane.
@@ -367,13 +317,15 @@ void ValueWriter::row_values(int at, bool stores, const std::string& guard) {
   std::vector<int> loads, steps;
   for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
     const ScalarNode& of = node(i);
-    if (is_inner(i) || phase(i) != at || !is_live(i) || of.kind == Kind::Reduce) continue;
+    if (is_inner(i) || phase(i) != at || !is_live(i) || of.kind == Kind::Reduce || is_late(i)) continue;
     if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
     (of.kind == Kind::Load ? loads : steps).push_back(i);
   }
   std::vector<size_t> written;
   for (size_t i = 0; stores && i < kernel_.stores.size(); ++i)
-    if (!varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
+    if (!varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at &&
+        !is_late(kernel_.stores[i].value))
+      written.push_back(i);
   const int lanes = row_lanes();
   for (const int i : loads) row_load(i, lanes);
   for (const int i : steps)
@@ -421,9 +373,42 @@ void ValueWriter::put_written(size_t i, int lanes) {
   line("const " + std::string(compute_name(node(value).type)) + " " + to + " = " + read(value) + ";");
 }
 
-bool ValueWriter::stores_elements(int at) const {
+bool ValueWriter::stores_element(const codegen::KernelStore& store, int at) const {
+  return varies(kernel_, store.index) && phase(store.value) == at && !is_late(store.value);
+}
+
+bool ValueWriter::has_elements(int at) const {
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i)
+    if (adds_across(i, at)) return true;
   return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
-                     [&](const auto& store) { return varies(kernel_, store.index) && phase(store.value) == at; });
+                     [&](const auto& store) { return stores_element(store, at); });
+}
+
+void ValueWriter::begin_late() {
+  begin();
+  kept_.clear();
+  shared_.clear();
+  shared_bytes_ = 0;
+}
+
+void ValueWriter::late_values() {
+  std::vector<bool> needed(kernel_.nodes.size(), false);
+  for (const auto& store : kernel_.stores)
+    if (is_late(store.value)) needed[static_cast<size_t>(store.value)] = true;
+  for (size_t i = kernel_.nodes.size(); i-- > 0;)
+    if (needed[i] && node(static_cast<int>(i)).kind != Kind::Across)
+      for (const int arg : kernel_.nodes[i].args) needed[static_cast<size_t>(arg)] = true;
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+    const ScalarNode& of = node(i);
+    if (!needed[static_cast<size_t>(i)] || of.kind == Kind::Across) continue;
+    if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
+    of.kind == Kind::Load ? load(i, 1) : compute(i, 1);
+  }
+  for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+    if (!is_late(kernel_.stores[i].value)) continue;
+    put_written(i, 1);
+    store(i, 1);
+  }
 }
 
 void ValueWriter::declare_kept(int at) {
@@ -438,7 +423,7 @@ void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
   const std::set<int> values = needed(at, true);
   std::vector<size_t> written;
   for (size_t i = 0; i < kernel_.stores.size(); ++i)
-    if (varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
+    if (stores_element(kernel_.stores[i], at)) written.push_back(i);
   for (const int i : values) {
     if (node(i).kind != Kind::Load) continue;
     const auto shared = shared_.find(i);
@@ -457,6 +442,11 @@ void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
     const std::string sum = "r" + str(reduction) + (row_lanes() > 1 ? "[j]" : "");
     line(sum + " = " + combine_name(node(reduction).reduce) + "::of(" + sum + ", " + read(node(reduction).args[0]) +
          ");");
+  }
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+    if (!adds_across(i, at)) continue;
+    const std::string sum = "c" + str(i) + "[s" + (lanes > 1 ? " * " + str(lanes) + " + j]" : "]");
+    line(sum + " = " + combine_name(node(i).reduce) + "::of(" + sum + ", " + read(node(i).args[0]) + ");");
   }
   for (const size_t i : written) put_written(i, lanes);
   close_lanes(lanes);

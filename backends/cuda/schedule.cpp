@@ -56,7 +56,7 @@ class Scheduler {
     if (made_.shape == Shape::Elements) choose_tile();
     if (made_.shape == Shape::Elements && made_.tile_axis < 0) made_.threads = threads_or(made_.threads);
     choose_lanes();
-    if (made_.shape == Shape::Rows) share_rows();
+    if (made_.shape == Shape::Rows) kernel_.has_across() ? walk_rows() : share_rows();
     if (made_.shape == Shape::Columns) share_columns();
     return std::move(made_);
   }
@@ -88,9 +88,12 @@ class Scheduler {
       made_.is_inner.push_back(inner);
       made_.phase.push_back(phase);
       if (node.kind == Kind::Reduce) loops = std::max(loops, phase);
+      if (node.kind == Kind::Across) loops = std::max(loops, phase + 1);
     }
+    made_.late = kernel_.find_late();
     for (const auto& store : kernel_.stores)
-      if (varies(kernel_, store.index)) loops = std::max(loops, phase_of(store.value) + 1);
+      if (varies(kernel_, store.index) && !made_.late[static_cast<size_t>(store.value)])
+        loops = std::max(loops, phase_of(store.value) + 1);
     made_.phases = loops;
   }
 
@@ -119,7 +122,9 @@ class Scheduler {
   int choose_vector_axis() const {
     int best = -1;
     int64_t best_score = 0;
+    const bool across = kernel_.has_across();
     for (int i = static_cast<int>(kernel_.axes.size()); i-- > 0;) {
+      if (across && !axis(i).reduced) continue;
       int64_t score = 4 * unit_steps(i) + (axis(i).reduced ? 1 : 0);
       if (hint(axis(i).extent, 64) < 4) score /= 4;
       if (best < 0 || score > best_score) best = i, best_score = score;
@@ -204,7 +209,9 @@ class Scheduler {
     }
     for (const ScalarNode& node : kernel_.nodes)
       made_.vector_load.push_back(node.kind == Kind::Load && is_vector(node.index, made_.lanes));
-    for (const auto& store : kernel_.stores) made_.vector_store.push_back(is_vector(store.index, made_.lanes));
+    for (const auto& store : kernel_.stores)
+      made_.vector_store.push_back(!made_.late[static_cast<size_t>(store.value)] &&
+                                   is_vector(store.index, made_.lanes));
   }
 
   // Few elements: rather more threads than wide ones.
@@ -256,17 +263,44 @@ class Scheduler {
     made_.threads = made_.across = 256;
   }
 
+  // Registers of one element's values.
+  int registers_of(Kind kind) const {
+    int registers = 0;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (kernel_.nodes[i].kind == kind && (kind != Kind::Load || made_.is_inner[i]))
+        registers += std::max(1, ir::bytes(kernel_.nodes[i].type) / 4);
+    return registers;
+  }
+
   void unroll_rows() {
     const int64_t steps = (row_steps() + made_.across - 1) / made_.across;
     if (steps > kMostSteps || steps == 0) return;
-    int values = 0;
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-      if (kernel_.nodes[i].kind == Kind::Load && made_.is_inner[i])
-        values += std::max(1, ir::bytes(kernel_.nodes[i].type) / 4);
-    const int64_t registers = steps * made_.lanes * values;
+    const int64_t registers = steps * made_.lanes * registers_of(Kind::Load);
     const int64_t most = made_.threads > 512 ? kKeptRegisters / 2 : kKeptRegisters;
     made_.keeps = made_.phases > 1 && registers <= most;
     if (made_.keeps || steps * made_.lanes <= 32) made_.steps = static_cast<int>(steps);
+  }
+
+  // A thread adds up its part of a row over all rows that its block walks over.
+  void walk_rows() {
+    constexpr int kOtherRegisters = 24, kRegisters = 64 << 10, kMostResident = 2048, kMostOwn = 255;
+    const int64_t steps = std::max<int64_t>(1, row_steps());
+    const int sums = registers_of(Kind::Across), loads = made_.phases > 1 ? registers_of(Kind::Load) : 0;
+    const int64_t fitting = kKeptRegisters / (int64_t{made_.lanes} * (sums + loads));
+    const int64_t per_thread = std::clamp<int64_t>(fitting, 1, target_.tiling.steps_per_thread);
+    const int64_t sharing = next_power((steps + per_thread - 1) / per_thread);
+    made_.threads = threads_or(128);
+    if (sharing > kWarp) made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
+    made_.across = static_cast<int>(std::min<int64_t>(sharing, sharing > kWarp ? made_.threads : kWarp));
+    made_.steps = static_cast<int>((steps + made_.across - 1) / made_.across);
+    const int64_t own = int64_t{made_.steps} * made_.lanes;
+    made_.keeps = made_.phases > 1 && own * loads <= kKeptRegisters;
+    const int64_t registers = own * (sums + (made_.keeps ? loads : 0)) + kOtherRegisters;
+    const int64_t threads = std::min<int64_t>(kMostResident, kRegisters / std::min<int64_t>(registers, kMostOwn));
+    made_.resident = static_cast<int>(std::max<int64_t>(1, threads / made_.threads));
+    made_.least_walkers = target_.processors;
+    const int64_t walkers = split(int64_t{made_.resident} * target_.processors);
+    made_.walkers = static_cast<int>(std::max<int64_t>(walkers, target_.processors));
   }
 
   // --- columns -------------------------------------------------------------------------------------------------------

@@ -58,10 +58,14 @@ struct Schedule {
   bool keeps = false;  // with steps: element values stay in registers from phase to phase
   int room = 0;        // bytes of shared memory for element values from phase to phase; 0: read again
   int splits = 1;      // blocks that share the elements of a row or column; > 1: one launch per phase
+  // Rows that are reduced across: blocks, at most and where there are as many rows, that walk over all rows; 0: each
+  // block has its own. A processor has room for `resident` of them.
+  int walkers = 0, least_walkers = 0, resident = 0;
   bool wide = false;
   // Per node: computed once per step along the reduced axes, and the loops that have to be complete before it.
   std::vector<bool> is_inner;
   std::vector<int> phase;
+  std::vector<bool> late;         // made of reductions across rows
   int phases = 1;                 // loops
   std::vector<bool> vector_load;  // per node: a load of whole vectors
   std::vector<bool> vector_store;

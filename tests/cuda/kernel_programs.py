@@ -196,6 +196,23 @@ def row_sums(x):
     return [x.sum(-1), x.mean(-1), x.amax(-1), (x * x).sum(-1, keepdim=True) + x, x.var(-1)]
 
 
+# --- rows whose gradients are reduced across them as well ---
+@every([[(n, k), (k,), (k,)] for n, k in [(200, 64), (131, 33), (700, 16), (133, 1030)]])
+@every([[(150, 264), (264,), (264,)]], dtype=BF16)
+@every([[(140, 70), (70,), (70,)]], dtype=F64)
+@every([[(20, 9, 3, 24), (3, 24), (3, 24)]])
+@program((130, 40), (40,), (40,), symbolic=[[0], [], []], name="symbolic_rows_across")
+def norms_of_many_rows(x, w, b):
+    y = F.layer_norm(x, w.shape, w, b)
+    return [y + x, F.rms_norm(x, w.shape, w) * 2]
+
+
+@program((300, 48), (48,))
+def several_across(x, b):
+    y = (x + b).softmax(-1)
+    return [y, x.sum(0), x.amax(0), (x * y).sum(0) * b, x * y.sum(1, keepdim=True)]
+
+
 # --- columns ---
 COLUMNS = [
     [(4, 3)],

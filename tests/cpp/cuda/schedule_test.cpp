@@ -14,6 +14,7 @@ codegen::Kernel kernel_of(const std::string& text) {
   const auto graph = ir::parse(text);
   codegen::FuseOptions options;
   options.lower.device_type = 0;
+  options.group.most_across = 8192;
   auto fused = codegen::fuse(*graph, options);
   EXPECT_EQ(fused.kernels.size(), 1u);
   return std::move(fused.kernels.at(0));
@@ -102,6 +103,34 @@ return (%2)
   EXPECT_EQ(source.launches[1].splits, 1);
   EXPECT_EQ(source.launches[1].blocks.constant(), 16);
   EXPECT_EQ(source.launches[2].splits, source.launches[0].splits);
+}
+
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// The gradient of a norm: by rows for its input, across them for its weight.
+TEST(Schedule, BlocksWalkOverRowsThatAreReducedAcross) {
+  const auto kernel = kernel_of(R"(%0: bf16[32768, 2048]{2048, 1} cpu = input x
+%1: bf16[32768, 2048]{2048, 1} cpu = input gradient
+%2: bf16[32768, 2048]{2048, 1} cpu = aten::mul.Tensor(%0, %1)
+%3: bf16[32768, 1]{1, 1} cpu = aten::sum.dim_IntList(%2, [1], true, none)
+%4: bf16[32768, 2048]{2048, 1} cpu = aten::sub.Tensor(%1, %3, 1)
+%5: bf16[2048]{1} cpu = aten::sum.dim_IntList(%2, [0], false, none)
+return (%4, %5)
+)");
+  const Schedule schedule = scheduled(kernel);
+  EXPECT_EQ(schedule.shape, Shape::Rows);
+  EXPECT_EQ(schedule.lanes, 8);
+  EXPECT_TRUE(schedule.keeps);
+  EXPECT_EQ(schedule.walkers, schedule.resident * Target{}.processors);
+  const KernelSource source = emit_kernel(kernel, schedule, std::vector<bool>(4, false));
+  ASSERT_EQ(source.launches.size(), 2u);
+  EXPECT_EQ(source.launches[0].blocks.constant(), schedule.walkers);
+  EXPECT_EQ(source.workspace.constant(), int64_t{schedule.walkers} * 2048 * 8);
+  EXPECT_EQ(count(source.text, "gl_load<8>(b"), 2u) << source.text;
 }
 
 TEST(Schedule, ALongRowStaysInSharedMemory) {

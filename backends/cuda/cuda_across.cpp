@@ -78,14 +78,14 @@ Sym AcrossWriter::emit_walkers_join() {
   line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
   line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
   line("const bool active = place < " + all + ";");
+  line("const idx parts = active ? " + values_.number(blocks()) + " : 0;");
   for (const int i : across_) {
     const std::string name = "r" + str(i);
     line(compute_name(node(i).type) + std::string(" ") + name + " = " + identity_text(node(i).reduce, node(i).type) +
          ";");
     line("#pragma unroll 8");
-    line("for (idx part = line; active && part < " + values_.number(blocks()) + "; part += " + str(kJoinLines) + ") " +
-         name + " = " + combine_name(node(i).reduce) + "::of(" + name + ", " + slot(i) + "[part * " + all +
-         " + place]);");
+    line("for (idx part = line; part < parts; part += " + str(kJoinLines) + ") " + name + " = " +
+         combine_name(node(i).reduce) + "::of(" + name + ", " + slot(i) + "[part * " + all + " + place]);");
   }
   for (const int i : across_) {
     values_.need_room(kJoinThreads * ir::bytes(node(i).type));

@@ -183,13 +183,14 @@ class KernelEmitter : AcrossWriter {
     line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
     line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
     line("const bool active = place < " + all + ";");
+    line("const idx parts = active ? " + str(schedule_.splits) + " : 0;");
     for (const int reduction : reductions(phase)) {
       const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
       line(compute_name(node(reduction).type) + std::string(" ") + name + " = " +
            identity_text(node(reduction).reduce, node(reduction).type) + ";");
       line("#pragma unroll 8");
-      line("for (idx part = line; active && part < " + str(schedule_.splits) + "; part += " + str(line_count) + ") " +
-           name + " = " + how + "::of(" + name + ", " + slot(reduction) + "[part * " + all + " + place]);");
+      line("for (idx part = line; part < parts; part += " + str(line_count) + ") " + name + " = " + how + "::of(" +
+           name + ", " + slot(reduction) + "[part * " + all + " + place]);");
     }
     for (const int reduction : reductions(phase)) {
       const std::string name = "r" + str(reduction);
@@ -241,16 +242,32 @@ class KernelEmitter : AcrossWriter {
     if (reduced.empty() && !values_.has_elements(phase)) return;
     for (const int reduction : reduced) declare(reduction);
     values_.declare_kept(phase);
-    open_loop();
+    if (schedule_.peeled) emit_edges(phase, reduced);
+    open_loop(phase);
     values_.element_values(phase, reduced);
     close_loop();
-    join(reduced);
+    join_shifting(reduced);
     if (launch_ < 0) return;
     for (const int reduction : reduced) leave_partial(reduction);
   }
 
-  void open_loop() {
-    const std::string all = values_.number(steps());
+  // The elements of a peeled row that are in no vector: one for each of some threads.
+  void emit_edges(int phase, const std::vector<int>& reduced) {
+    const int lanes = schedule_.lanes;
+    const std::string all = values_.number(elements()), in_vectors = "vectors * " + str(lanes);
+    line("if (active && lane < " + all + " - " + in_vectors +
+         (schedule_.splits > 1 ? " && blockIdx.y == 0) {" : ") {"));
+    line("const idx own = " + in_vectors + " + lane;");
+    line("const idx a" + str(schedule_.vector_axis) + " = lane < head ? lane : own;");
+    if (schedule_.keeps) line("const int s = " + str(schedule_.steps * lanes) + ";");
+    schedule_.lanes = 1;
+    values_.element_values(phase, reduced);
+    schedule_.lanes = lanes;
+    line("}");
+  }
+
+  void open_loop(int phase) {
+    const std::string all = schedule_.peeled ? "vectors" : values_.number(steps());
     std::string from = is_rows() ? "lane" : "line";
     const std::string step = str(is_rows() ? schedule_.across : lines());
     nested_ = 1;
@@ -258,7 +275,8 @@ class KernelEmitter : AcrossWriter {
       line("#pragma unroll");
       line("for (int s = 0; s < " + str(schedule_.steps) + "; ++s) {");
       line("const idx r = lane + s * " + step + ";");
-      const bool whole = steps().is_constant() && steps().constant() == int64_t{schedule_.steps} * schedule_.across;
+      const bool whole = !schedule_.peeled && steps().is_constant() &&
+                         steps().constant() == int64_t{schedule_.steps} * schedule_.across;
       if (!whole || !is_exact()) {
         const std::string within = whole ? "" : "r < " + all;
         line("if (" + (is_exact() ? within : whole ? "active" : "active && " + within) + ") {");
@@ -274,11 +292,23 @@ class KernelEmitter : AcrossWriter {
         end = "first + part < " + all + " ? first + part : " + all;
       }
       line("const idx end = active ? " + (schedule_.splits > 1 ? "(" + end + ")" : end) + " : 0;");
-      line("#pragma unroll " + str(is_rows() ? std::max(2, 8 / schedule_.lanes) : 4));  // loads in flight
-      line("for (idx r = " + from + "; r < end; r += " + step + ") {");
+      line("#pragma unroll " + str(loads_in_flight()));
+      // Each launch begins where the one before ended, with what the cache still has.
+      const bool back = schedule_.splits > 1 && phase % 2 == 1;
+      const std::string at = back ? "q" : "r";
+      line("for (idx " + at + " = " + from + "; " + at + " < end; " + at + " += " + step + ") {");
+      if (back) line("const idx r = first + end - 1 - q;");
       ++nested_;
     }
-    values_.indices("r", schedule_.inner);
+    if (schedule_.room > 0) line("const idx own = r * " + str(schedule_.lanes) + ";");
+    if (!schedule_.peeled) return values_.indices("r", schedule_.inner);
+    line("const idx a" + str(schedule_.vector_axis) + " = head + r * " + str(schedule_.lanes) + ";");
+  }
+
+  // Of a thread: more where a processor has few threads, and where a vector of many elements is soon used up.
+  int loads_in_flight() const {
+    if (!is_rows()) return 4;
+    return std::max(schedule_.room > 0 ? 4 : 2, 8 / schedule_.lanes);
   }
 
   void close_loop() {
@@ -292,6 +322,19 @@ class KernelEmitter : AcrossWriter {
     line("gl_down_columns<" + std::string(combine_name(of.reduce)) + ", " + str(across) + ", " + str(threads) + ", " +
          str(lanes) + ">(" + (lanes == 1 ? "&" : "") + "r" + str(reduction) + ", (" + compute_name(of.type) +
          "*)room);");
+  }
+
+  // Sums that a maximum shifts are made for the joined one first.
+  void join_shifting(const std::vector<int>& reduced) {
+    std::vector<int> shifted, others;
+    for (const int reduction : reduced) (values_.maximum(reduction) < 0 ? others : shifted).push_back(reduction);
+    auto most = [&](int reduction) { return "r" + str(values_.maximum(reduction)); };
+    for (const int sum : shifted)
+      line("const " + std::string(compute_name(node(sum).type)) + " own" + str(sum) + " = " + most(sum) + ";");
+    join(others);
+    for (const int sum : shifted)
+      line("r" + str(sum) + " = gl_rescaled(r" + str(sum) + ", own" + str(sum) + ", " + most(sum) + ");");
+    join(shifted);
   }
 
   // The threads of a row or column each get the joined values.
@@ -358,10 +401,14 @@ class KernelEmitter : AcrossWriter {
         continue;
       }
       line("#pragma unroll 8");
-      line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; active && part < " +
-           str(schedule_.splits) + "; part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
-      if (values_.row_lanes() == 1) {
-        line(name + " = " + how + "::of(" + name + ", " + from + "[part * " + all + " + place]);");
+      line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; part < (active ? " +
+           str(schedule_.splits) + " : 0); part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
+      const std::string at = "[part * " + all + " + place]";
+      if (values_.maximum(reduction) >= 0) {
+        const int most = values_.maximum(reduction);
+        line(name + " += gl_rescaled(" + from + at + ", " + slot(most) + at + ", r" + str(most) + ");");
+      } else if (values_.row_lanes() == 1) {
+        line(name + " = " + how + "::of(" + name + ", " + from + at + ");");
       } else {
         line("#pragma unroll");
         line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + name + "[j] = " + how + "::of(" + name +

@@ -80,6 +80,7 @@ void PlaceWriter::emit_place_from(const std::string& first) {
       line("const idx line = (idx)threadIdx.x / " + str(schedule_.across) + ";");
   }
   values_.indices("place", schedule_.kept);
+  if (schedule_.peeled) values_.peel();
   if (schedule_.ragged)
     line("const int count = (int)(" + values_.number(rows()) + " - place * " + str(schedule_.lanes) + ");");
 }

@@ -87,6 +87,24 @@ struct gl_max { template <class T> static __device__ inline T of(T a, T b) { ret
 struct gl_any { template <class T> static __device__ inline T of(T a, T b) { return a || b; } };
 struct gl_all { template <class T> static __device__ inline T of(T a, T b) { return a && b; } };
 
+__device__ inline float gl_exp(float x) { return expf(x); }
+__device__ inline double gl_exp(double x) { return exp(x); }
+// A sum of exp(x - own), as one of exp(x - most).
+template <class T> __device__ inline T gl_rescaled(T sum, T own, T most) {
+  return sum * gl_exp(own == most ? 0 : own - most);
+}
+// Adds elements to the maximum so far and to the sum of exp(x - maximum). Until there is one above -inf, the sum is 0.
+template <int n, class T> __device__ inline void gl_add_exponentials(const T* x, T& most, T& sum) {
+  T next = most;
+#pragma unroll
+  for (int j = 0; j < n; ++j) next = gl_most(next, x[j]);
+  sum = gl_rescaled(sum, most, next);
+  most = next;
+  const T shift = most == -(T)__int_as_float(0x7f800000) ? 0 : most;
+#pragma unroll
+  for (int j = 0; j < n; ++j) sum += gl_exp(x[j] - shift);
+}
+
 __device__ inline float gl_other(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline double gl_other(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline long long gl_other(long long x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }

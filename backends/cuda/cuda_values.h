@@ -23,6 +23,8 @@ class ValueWriter {
   std::string number(const ir::Sym& value);
   // Declares the indices of axes, of which `linear` counts the steps.
   void indices(const std::string& linear, const std::vector<int>& axes);
+  // Of a peeled row: `head`, the elements before its first vector, and `vectors`, their number.
+  void peel();
   // Values of a row that need the loops before `phase`, and, if asked for, the stores of such, under a condition.
   void row_values(int phase, bool stores, const std::string& guard);
   // One step of the loop of a phase: adds to reductions, stores elements.
@@ -34,6 +36,8 @@ class ValueWriter {
   // Those of one element, and their stores.
   void late_values();
   void declare_kept(int phase);  // before the loop of the phase
+  // See Schedule::maximum.
+  int maximum(int i) const { return schedule_.maximum.empty() ? -1 : schedule_.maximum[static_cast<size_t>(i)]; }
   bool is_live(int node) const { return live_[static_cast<size_t>(node)]; }
   int row_lanes() const { return schedule_.shape == Shape::Rows ? 1 : schedule_.lanes; }
   int64_t shared_bytes() const { return shared_bytes_; }                // of kept(), asked for at the launch

@@ -144,6 +144,42 @@ TEST(Schedule, ALongRowStaysInSharedMemory) {
   EXPECT_EQ(source_of("f32[2048, 2048]{2048, 1}").launches.at(0).shared, 0);    // in registers
 }
 
+TEST(Schedule, OddRowsAreReadInVectorsFromWhereTheyFit) {
+  const auto kernel = kernel_of(unary("bf16[2048, 50257]{50257, 1}", "aten::_softmax.default(%0, 1, false)"));
+  const Schedule schedule = scheduled(kernel);
+  EXPECT_TRUE(schedule.peeled);
+  EXPECT_EQ(schedule.lanes, 8);
+  EXPECT_EQ(schedule.threads, 512) << "two blocks at once";
+  EXPECT_FALSE(scheduled(kernel, {false, false}).peeled) << "memory that is not aligned";
+  EXPECT_NE(emit_kernel(kernel, schedule, {false, false}).text.find("gl_load<8>(b0"), std::string::npos);
+  for (const char* even : {"bf16[2048, 50264]{50264, 1}", "bf16[2048, 257]{257, 1}"})
+    EXPECT_FALSE(scheduled(kernel_of(unary(even, "aten::_softmax.default(%0, 1, false)"))).peeled) << even;
+}
+
+// The operand of a sum over a row lies otherwise than what is added to it.
+TEST(Schedule, VectorsOfOddRowsLieTogether) {
+  const auto kernel = kernel_of(R"(%0: f32[512, 4097]{4097, 1} cpu = input x
+%1: f32[512, 4097]{4098, 1} cpu = input y
+%2: f32[512, 4097]{4097, 1} cpu = aten::mul.Tensor(%0, %1)
+%3: f32[512]{1} cpu = aten::sum.dim_IntList(%2, [1], false, none)
+return (%3)
+)");
+  EXPECT_FALSE(scheduled(kernel).peeled);
+  EXPECT_EQ(scheduled(kernel).lanes, 1);
+}
+
+TEST(Schedule, AMaximumAndTheSumThatItShiftsAreOneLoop) {
+  auto phases = [](const std::string& type, const std::string& call) {
+    return scheduled(kernel_of(unary(type, call))).phases;
+  };
+  const std::string softmax = "aten::_softmax.default(%0, 1, false)";
+  EXPECT_EQ(phases("f32[64, 1048576]{1048576, 1}", softmax), 2);
+  EXPECT_EQ(phases("f32[2048, 50257]{50257, 1}", softmax), 2);
+  EXPECT_EQ(phases("f32[2048, 2048]{2048, 1}", softmax), 3) << "in registers";
+  const auto kernel = kernel_of(unary("f32[64, 1048576]{1048576, 1}", softmax));
+  EXPECT_EQ(emit_kernel(kernel, scheduled(kernel), {false, false}).launches.size(), 2u);
+}
+
 // Each of many reductions has places of its own where the warps of a row meet.
 TEST(Schedule, SharedMemoryIsLeftForJoins) {
   std::string text = "%0: f64[2048, 20000]{20000, 1} cpu = input x\n", results;

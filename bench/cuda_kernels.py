@@ -39,10 +39,15 @@ def backward(name, function, *shapes, moves):
     return name, function, shapes, moves, True
 
 
+def layer_norm_backward(name, rows, size):
+    return backward(name, lambda a, w, b: F.layer_norm(a, [size], w, b), [rows, size], [size], [size], moves=3)
+
+
 ROWS = [
     forward("chain of two inputs", lambda a, b: torch.tanh(a * b + 1) * torch.sigmoid(a), [2**27], [2**27], moves=3),
     forward("softmax 16384x4096", lambda a: a.softmax(-1), [16384, 4096], moves=2),
     forward("softmax 2048x50257", lambda a: a.softmax(-1), [2048, 50257], moves=2),
+    forward("log softmax 2048x50257", lambda a: a.log_softmax(-1), [2048, 50257], moves=2),
     forward("softmax 64x1048576", lambda a: a.softmax(-1), [64, 2**20], moves=2),
     forward("layer norm 16384x4096", lambda a: F.layer_norm(a, a.shape[1:]), [16384, 4096], moves=2),
     forward("layer norm 1048576x64", lambda a: F.layer_norm(a, a.shape[1:]), [2**20, 64], moves=2),
@@ -52,9 +57,12 @@ ROWS = [
     forward("full sum", lambda a: a.sum(), [2**28], moves=1),
     forward("transposing copy", lambda a: a.t().contiguous() + 1, [8192, 16384], moves=2),
     backward("softmax backward", lambda a: a.softmax(-1), [32768, 2048], moves=3),
-    backward(
-        "layer norm backward", lambda a, w, b: F.layer_norm(a, [2048], w, b), [32768, 2048], [2048], [2048], moves=3
-    ),
+    backward("softmax backward 2048x50257", lambda a: a.softmax(-1), [2048, 50257], moves=3),
+    layer_norm_backward("layer norm backward", 32768, 2048),
+    layer_norm_backward("layer norm backward 262144x256", 2**18, 256),
+    layer_norm_backward("layer norm backward 16384x4096", 16384, 4096),
+    layer_norm_backward("layer norm backward 8192x8192", 8192, 8192),
+    backward("rms norm backward 32768x2048", lambda a, w: F.rms_norm(a, [2048], w), [32768, 2048], [2048], moves=3),
     backward("gelu backward", F.gelu, [2**27], moves=3),
 ]
 
@@ -91,7 +99,7 @@ def main():
     target = torch.empty_like(source)
     bandwidth = 2 * source.nbytes / milliseconds(lambda: target.copy_(source))
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, copy {bandwidth / 1e9:.2f} TB/s")
-    print(f"{'kernel':24} {'dtype':9} {'graphlift ms':>13} {'eager ms':>10} {'ratio':>7} {'of copy':>8}")
+    print(f"{'kernel':30} {'dtype':9} {'graphlift ms':>13} {'eager ms':>10} {'ratio':>7} {'of copy':>8}")
     for row in ROWS:
         name, _, shapes, moves, is_backward = row
         if options.only not in name:
@@ -103,7 +111,7 @@ def main():
             size = torch.Size(shapes[0]).numel() * dtype.itemsize
             share = moves * size / ours / bandwidth
             print(
-                f"{name:24} {str(dtype)[6:]:9} {ours:13.3f} {eager:10.3f} {eager / ours:7.2f} {share:8.0%}", flush=True
+                f"{name:30} {str(dtype)[6:]:9} {ours:13.3f} {eager:10.3f} {eager / ours:7.2f} {share:8.0%}", flush=True
             )
             if options.kernels:
                 launches(compiled)

@@ -93,6 +93,7 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
   options.lower.round_each_call = how.emulate_precision_casts;
   options.lower.moments = codegen::MomentPasses::One;
   options.lower.skips_loads = true;
+  options.group.most_across = 8192;  // a thread has its part of a row in registers
   take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
   codegen::FusedGraph made = codegen::fuse(graph, options);

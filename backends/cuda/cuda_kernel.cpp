@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "backends/cuda/cuda_across.h"
 #include "backends/cuda/cuda_expression.h"
 #include "backends/cuda/cuda_prelude.h"
-#include "backends/cuda/cuda_values.h"
 #include "backends/cuda/kernel_name.h"
 #include "base/error.h"
 
@@ -19,36 +19,21 @@ using codegen::ScalarNode;
 using ir::Sym;
 using Kind = ScalarNode::Kind;
 
-constexpr int kSlotBytes = 8;  // of the workspace, per partial result
-
-std::string str(int64_t value) { return std::to_string(value); }
-
-class KernelEmitter {
+class KernelEmitter : AcrossWriter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
-      : kernel_(kernel), schedule_(schedule), by_value_(by_value), values_(kernel, schedule_, by_value) {}
+      : AcrossWriter(kernel, schedule, by_value), by_value_(by_value) {}
 
   KernelSource run() {
-    const bool split = schedule_.splits > 1;
-    if (!split) {
+    if (schedule_.walkers > 0)
+      emit_walking();
+    else if (schedule_.splits > 1)
+      emit_phases();
+    else
       emit_function(-1);
-    } else {
-      for (int phase = 0; phase < schedule_.phases; ++phase) {
-        emit_function(phase);
-        if (is_joined(phase)) emit_join(phase);
-      }
-      result_.alignment = values_.alignment();
-      if (stores_rows(schedule_.phases)) {
-        if (!is_rows()) narrow();
-        emit_function(schedule_.phases);
-      }
-    }
+    if (result_.alignment.empty()) result_.alignment = values_.alignment();
     result_.numbers = values_.numbers();
-    if (!split) result_.alignment = values_.alignment();
     result_.wide = schedule_.wide;
-    result_.has_workspace = split;
-    if (split)
-      result_.workspace = rows() * (int64_t{kSlotBytes} * schedule_.splits * static_cast<int64_t>(slots_.size()));
     std::string text = types();
     text += cuda_prelude();
     for (size_t i = 0; i < bodies_.size(); ++i) text += signature(result_.launches[i]) + bodies_[i] + "}\n";
@@ -111,9 +96,39 @@ class KernelEmitter {
   std::string signature(const KernelLaunch& launch) const {
     std::string parameters;
     put_parameters(&parameters);
-    if (schedule_.splits > 1) parameters += ", unsigned char* work";
-    return "extern \"C\" __global__ void __launch_bounds__(" + str(launch.threads) + ") " + launch.name + "(" +
-           parameters + ") {\n";
+    if (result_.has_workspace) parameters += ", unsigned char* work";
+    const std::string resident = launch.resident > 0 ? ", " + str(launch.resident) : "";
+    return "extern \"C\" __global__ void __launch_bounds__(" + str(launch.threads) + resident + ") " + launch.name +
+           "(" + parameters + ") {\n";
+  }
+
+  void emit_phases() {
+    for (int phase = 0; phase < schedule_.phases; ++phase) {
+      emit_function(phase);
+      if (is_joined(phase)) emit_join(phase);
+    }
+    result_.alignment = values_.alignment();
+    if (stores_rows(schedule_.phases)) {
+      if (!is_rows()) narrow();
+      emit_function(schedule_.phases);
+    }
+    result_.has_workspace = true;
+    result_.workspace = rows() * (kSlotBytes * schedule_.splits * static_cast<int64_t>(slots_.size()));
+  }
+
+  void emit_walking() {
+    values_.begin();
+    open_walk();
+    emit_rows(-1);
+    close_walk();
+    result_.launches.push_back({next_name(), blocks(), 1, schedule_.threads, 0, schedule_.resident});
+    bodies_.push_back(values_.take());
+    result_.alignment = values_.alignment();
+    const Sym joining = emit_walkers_join();
+    result_.launches.push_back({next_name(), joining, 1, kJoinThreads});
+    bodies_.push_back(values_.take());
+    result_.has_workspace = true;
+    result_.workspace = across_bytes();
   }
 
   // `launch`: the phase that is run, with splits; -1: all of them.
@@ -121,6 +136,15 @@ class KernelEmitter {
     launch_ = launch;
     values_.begin();
     emit_place();
+    emit_rows(launch);
+    const bool loops = launch < schedule_.phases;
+    result_.launches.push_back({next_name(), blocks(), launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
+                                static_cast<int>(values_.shared_bytes())});
+    bodies_.push_back(values_.take());
+  }
+
+  // What a thread does at its place.
+  void emit_rows(int launch) {
     for (int phase = 0; phase <= schedule_.phases; ++phase) {
       values_.row_values(phase, launch < 0 || launch == phase, store_guard());
       if (phase == schedule_.phases) break;
@@ -130,17 +154,13 @@ class KernelEmitter {
         emit_phase(phase);
       if (phase == launch) break;
     }
-    const bool loops = launch < schedule_.phases;
-    result_.launches.push_back({next_name(), blocks(), launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
-                                static_cast<int>(values_.shared_bytes())});
-    bodies_.push_back(values_.take());
   }
 
   // Blocks of a later launch would each read all partial results of their columns: a launch between joins them once.
   bool is_joined(int phase) const { return !is_rows() && phase + 1 < schedule_.phases && !reductions(phase).empty(); }
 
   // Partial results are read by many threads for each of few columns: what takes time is waiting for memory.
-  static constexpr int kJoinThreads = 256, kPartsPerThread = 8, kMostJoinLines = 64;
+  static constexpr int kPartsPerThread = 8, kMostJoinLines = 64;
 
   int join_lines() const {
     int lines = 1;
@@ -163,13 +183,14 @@ class KernelEmitter {
     line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
     line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
     line("const bool active = place < " + all + ";");
+    line("const idx parts = active ? " + str(schedule_.splits) + " : 0;");
     for (const int reduction : reductions(phase)) {
       const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
       line(compute_name(node(reduction).type) + std::string(" ") + name + " = " +
            identity_text(node(reduction).reduce, node(reduction).type) + ";");
       line("#pragma unroll 8");
-      line("for (idx part = line; active && part < " + str(schedule_.splits) + "; part += " + str(line_count) + ") " +
-           name + " = " + how + "::of(" + name + ", " + slot(reduction) + "[part * " + all + " + place]);");
+      line("for (idx part = line; part < parts; part += " + str(line_count) + ") " + name + " = " + how + "::of(" +
+           name + ", " + slot(reduction) + "[part * " + all + " + place]);");
     }
     for (const int reduction : reductions(phase)) {
       const std::string name = "r" + str(reduction);
@@ -184,87 +205,6 @@ class KernelEmitter {
     return std::any_of(kernel_.stores.begin(), kernel_.stores.end(), [&](const auto& store) {
       return !varies(kernel_, store.index) && schedule_.phase[static_cast<size_t>(store.value)] == phase;
     });
-  }
-
-  // --- where a thread is ---------------------------------------------------------------------------------------------
-  bool is_rows() const { return schedule_.shape == Shape::Rows; }
-  int lines() const { return schedule_.threads / schedule_.across; }  // threads over the rows of a column
-  Sym rows() const { return product(kernel_, schedule_.kept); }
-
-  // Rows, or vectors of columns or elements.
-  Sym places() const {
-    if (is_rows()) return rows();
-    return schedule_.ragged ? ceildiv(rows(), schedule_.lanes) : floordiv(rows(), schedule_.lanes);
-  }
-  int places_per_block() const {
-    if (schedule_.shape == Shape::Elements) return schedule_.threads;
-    return is_rows() ? schedule_.rows_per_block() : schedule_.across;
-  }
-  Sym blocks() const {
-    if (!is_tiled()) return ceildiv(places(), places_per_block());
-    return vector_tiles() * element_tiles() * product(kernel_, beside_tile());
-  }
-  bool is_exact() const { return places().is_constant() && places().constant() % places_per_block() == 0; }
-  Sym steps() const {
-    const Sym elements = product(kernel_, schedule_.inner);
-    return is_rows() ? floordiv(elements, schedule_.lanes) : elements;
-  }
-
-  void line(const std::string& text) { values_.line(text); }
-
-  // --- tiles ---------------------------------------------------------------------------------------------------------
-  bool is_tiled() const { return schedule_.tile_axis >= 0; }
-  Sym vectors() const {
-    return floordiv(kernel_.axes[static_cast<size_t>(schedule_.vector_axis)].extent, schedule_.lanes);
-  }
-  const Sym& elements() const { return kernel_.axes[static_cast<size_t>(schedule_.tile_axis)].extent; }
-  Sym vector_tiles() const { return ceildiv(vectors(), kTileVectors); }
-  Sym element_tiles() const { return ceildiv(elements(), kTileElements); }
-  std::vector<int> beside_tile() const {
-    std::vector<int> axes;
-    for (const int axis : schedule_.kept)
-      if (axis != schedule_.vector_axis && axis != schedule_.tile_axis) axes.push_back(axis);
-    return axes;
-  }
-
-  void emit_tile_place() {
-    const std::string a = str(schedule_.vector_axis), b = str(schedule_.tile_axis);
-    line("const uidx t = threadIdx.x, tiles = blockIdx.x / (uidx)" + values_.number(vector_tiles()) + ";");
-    line("const idx vector = (idx)(blockIdx.x % (uidx)" + values_.number(vector_tiles()) + " * " + str(kTileVectors) +
-         " + t / 32 % 2 * 4 + t % 4);");
-    line("const idx a" + b + " = (idx)(tiles % (uidx)" + values_.number(element_tiles()) + " * " + str(kTileElements) +
-         " + t / 64 * 8 + t / 4 % 8);");
-    line("if (vector >= " + values_.number(vectors()) + " || a" + b + " >= " + values_.number(elements()) +
-         ") return;");
-    line("const idx a" + a + " = vector * " + str(schedule_.lanes) + ";");
-    line("const idx place = (idx)(tiles / (uidx)" + values_.number(element_tiles()) + ");");
-    values_.indices("place", beside_tile());
-  }
-
-  void emit_place() {
-    if (is_tiled()) return emit_tile_place();
-    const int own = places_per_block();
-    std::string place = "(idx)blockIdx.x";
-    if (own > 1) place += " * " + str(own);
-    if (schedule_.shape == Shape::Elements)
-      place += " + (idx)threadIdx.x";
-    else if (is_rows() && own > 1)
-      place += " + (idx)threadIdx.x / " + str(schedule_.across);
-    else if (!is_rows())
-      place += " + (idx)threadIdx.x % " + str(schedule_.across);
-    line("const idx place = " + place + ";");
-    if (schedule_.shape == Shape::Elements) {
-      if (!is_exact()) line("if (place >= " + values_.number(places()) + ") return;");
-    } else {
-      line("const bool active = " + (is_exact() ? "true" : "place < " + values_.number(places())) + ";");
-      if (is_rows())
-        line("const idx lane = (idx)threadIdx.x % " + str(schedule_.across) + ";");
-      else
-        line("const idx line = (idx)threadIdx.x / " + str(schedule_.across) + ";");
-    }
-    values_.indices("place", schedule_.kept);
-    if (schedule_.ragged)
-      line("const int count = (int)(" + values_.number(rows()) + " - place * " + str(schedule_.lanes) + ");");
   }
 
   // Which threads write the values of a row.
@@ -299,19 +239,35 @@ class KernelEmitter {
 
   void emit_phase(int phase) {
     const std::vector<int> reduced = reductions(phase);
-    if (reduced.empty() && !values_.stores_elements(phase)) return;
+    if (reduced.empty() && !values_.has_elements(phase)) return;
     for (const int reduction : reduced) declare(reduction);
     values_.declare_kept(phase);
-    open_loop();
+    if (schedule_.peeled) emit_edges(phase, reduced);
+    open_loop(phase);
     values_.element_values(phase, reduced);
     close_loop();
-    for (const int reduction : reduced) join(reduction);
+    join_shifting(reduced);
     if (launch_ < 0) return;
     for (const int reduction : reduced) leave_partial(reduction);
   }
 
-  void open_loop() {
-    const std::string all = values_.number(steps());
+  // The elements of a peeled row that are in no vector: one for each of some threads.
+  void emit_edges(int phase, const std::vector<int>& reduced) {
+    const int lanes = schedule_.lanes;
+    const std::string all = values_.number(elements()), in_vectors = "vectors * " + str(lanes);
+    line("if (active && lane < " + all + " - " + in_vectors +
+         (schedule_.splits > 1 ? " && blockIdx.y == 0) {" : ") {"));
+    line("const idx own = " + in_vectors + " + lane;");
+    line("const idx a" + str(schedule_.vector_axis) + " = lane < head ? lane : own;");
+    if (schedule_.keeps) line("const int s = " + str(schedule_.steps * lanes) + ";");
+    schedule_.lanes = 1;
+    values_.element_values(phase, reduced);
+    schedule_.lanes = lanes;
+    line("}");
+  }
+
+  void open_loop(int phase) {
+    const std::string all = schedule_.peeled ? "vectors" : values_.number(steps());
     std::string from = is_rows() ? "lane" : "line";
     const std::string step = str(is_rows() ? schedule_.across : lines());
     nested_ = 1;
@@ -319,7 +275,8 @@ class KernelEmitter {
       line("#pragma unroll");
       line("for (int s = 0; s < " + str(schedule_.steps) + "; ++s) {");
       line("const idx r = lane + s * " + step + ";");
-      const bool whole = steps().is_constant() && steps().constant() == int64_t{schedule_.steps} * schedule_.across;
+      const bool whole = !schedule_.peeled && steps().is_constant() &&
+                         steps().constant() == int64_t{schedule_.steps} * schedule_.across;
       if (!whole || !is_exact()) {
         const std::string within = whole ? "" : "r < " + all;
         line("if (" + (is_exact() ? within : whole ? "active" : "active && " + within) + ") {");
@@ -335,11 +292,23 @@ class KernelEmitter {
         end = "first + part < " + all + " ? first + part : " + all;
       }
       line("const idx end = active ? " + (schedule_.splits > 1 ? "(" + end + ")" : end) + " : 0;");
-      line("#pragma unroll " + str(is_rows() ? std::max(2, 8 / schedule_.lanes) : 4));  // loads in flight
-      line("for (idx r = " + from + "; r < end; r += " + step + ") {");
+      line("#pragma unroll " + str(loads_in_flight()));
+      // Each launch begins where the one before ended, with what the cache still has.
+      const bool back = schedule_.splits > 1 && phase % 2 == 1;
+      const std::string at = back ? "q" : "r";
+      line("for (idx " + at + " = " + from + "; " + at + " < end; " + at + " += " + step + ") {");
+      if (back) line("const idx r = first + end - 1 - q;");
       ++nested_;
     }
-    values_.indices("r", schedule_.inner);
+    if (schedule_.room > 0) line("const idx own = r * " + str(schedule_.lanes) + ";");
+    if (!schedule_.peeled) return values_.indices("r", schedule_.inner);
+    line("const idx a" + str(schedule_.vector_axis) + " = head + r * " + str(schedule_.lanes) + ";");
+  }
+
+  // Of a thread: more where a processor has few threads, and where a vector of many elements is soon used up.
+  int loads_in_flight() const {
+    if (!is_rows()) return 4;
+    return std::max(schedule_.room > 0 ? 4 : 2, 8 / schedule_.lanes);
   }
 
   void close_loop() {
@@ -355,20 +324,44 @@ class KernelEmitter {
          "*)room);");
   }
 
-  // The threads of a row or column each get the joined value.
-  void join(int reduction) {
-    const std::string name = "r" + str(reduction), type = compute_name(node(reduction).type);
-    const std::string how = combine_name(node(reduction).reduce);
-    if (!is_rows()) {
-      if (lines() > 1) put_join(reduction, schedule_.across, schedule_.threads, schedule_.lanes);
-      return;
+  // Sums that a maximum shifts are made for the joined one first.
+  void join_shifting(const std::vector<int>& reduced) {
+    std::vector<int> shifted, others;
+    for (const int reduction : reduced) (values_.maximum(reduction) < 0 ? others : shifted).push_back(reduction);
+    auto most = [&](int reduction) { return "r" + str(values_.maximum(reduction)); };
+    for (const int sum : shifted)
+      line("const " + std::string(compute_name(node(sum).type)) + " own" + str(sum) + " = " + most(sum) + ";");
+    join(others);
+    for (const int sum : shifted)
+      line("r" + str(sum) + " = gl_rescaled(r" + str(sum) + ", own" + str(sum) + ", " + most(sum) + ");");
+    join(shifted);
+  }
+
+  // The threads of a row or column each get the joined values.
+  void join(const std::vector<int>& reduced) {
+    if (is_rows() && schedule_.across == schedule_.threads && schedule_.threads > 1) return join_by_blocks(reduced);
+    for (const int reduction : reduced) {
+      if (!is_rows())
+        put_join(reduction, schedule_.across, schedule_.threads, schedule_.lanes);
+      else if (schedule_.across > 1)
+        line("r" + str(reduction) + " = gl_across<" + combine_name(node(reduction).reduce) + ", " +
+             str(schedule_.across) + ">(r" + str(reduction) + ");");
     }
-    if (schedule_.across == 1) return;
-    if (schedule_.across <= 32 && schedule_.across < schedule_.threads)
-      return line(name + " = gl_across<" + how + ", " + str(schedule_.across) + ">(" + name + ");");
-    line("__shared__ " + type + " room" + str(reduction) + "[32];");
-    line(name + " = gl_block<" + how + ", " + str(schedule_.threads) + ">(" + name + ", " +
-         identity_text(node(reduction).reduce, node(reduction).type) + ", room" + str(reduction) + ");");
+  }
+
+  // One barrier for all.
+  void join_by_blocks(const std::vector<int>& reduced) {
+    auto room = [&](int reduction) { return "room" + str(reduction) + (schedule_.walkers > 0 ? "[turn]" : ""); };
+    for (const int reduction : reduced) {
+      line("__shared__ " + std::string(compute_name(node(reduction).type)) + " room" + str(reduction) +
+           (schedule_.walkers > 0 ? "[2]" : "") + "[32];");
+      line("gl_block_leave<" + combine_name(node(reduction).reduce) + ">(r" + str(reduction) + ", " + room(reduction) +
+           ");");
+    }
+    if (!reduced.empty()) line("__syncthreads();");
+    for (const int reduction : reduced)
+      line("r" + str(reduction) + " = gl_block_join<" + combine_name(node(reduction).reduce) + ", " +
+           str(schedule_.threads) + ">(" + room(reduction) + ");");
   }
 
   // --- partial results -----------------------------------------------------------------------------------------------
@@ -378,7 +371,7 @@ class KernelEmitter {
     const std::string type = compute_name(node(reduction).type);
     const std::string all = values_.number(rows());
     return "((" + type + "*)(work + (long long)" + all + " * " +
-           str(int64_t{kSlotBytes} * schedule_.splits * (found - slots_.begin())) + "))";
+           str(kSlotBytes * schedule_.splits * (found - slots_.begin())) + "))";
   }
 
   // The workspace holds a value per split and row, rows next to each other.
@@ -408,24 +401,25 @@ class KernelEmitter {
         continue;
       }
       line("#pragma unroll 8");
-      line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; active && part < " +
-           str(schedule_.splits) + "; part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
-      if (values_.row_lanes() == 1) {
-        line(name + " = " + how + "::of(" + name + ", " + from + "[part * " + all + " + place]);");
+      line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; part < (active ? " +
+           str(schedule_.splits) + " : 0); part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
+      const std::string at = "[part * " + all + " + place]";
+      if (values_.maximum(reduction) >= 0) {
+        const int most = values_.maximum(reduction);
+        line(name + " += gl_rescaled(" + from + at + ", " + slot(most) + at + ", r" + str(most) + ");");
+      } else if (values_.row_lanes() == 1) {
+        line(name + " = " + how + "::of(" + name + ", " + from + at + ");");
       } else {
         line("#pragma unroll");
         line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + name + "[j] = " + how + "::of(" + name +
              "[j], " + from + "[part * " + all + " + place * " + str(schedule_.lanes) + " + j]);");
       }
       line("}");
-      join(reduction);
+      join({reduction});
     }
   }
 
-  const Kernel& kernel_;
-  Schedule schedule_;  // of the launch that is written
   const std::vector<bool>& by_value_;
-  ValueWriter values_;
   KernelSource result_;
   std::vector<std::string> bodies_;
   std::vector<int> slots_;  // reductions with partial results

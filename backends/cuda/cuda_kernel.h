@@ -11,7 +11,8 @@ struct KernelLaunch {
   ir::Sym blocks;  // gridDim.x
   int splits;      // gridDim.y
   int threads;
-  int shared = 0;  // bytes that are asked for at the launch
+  int shared = 0;    // bytes that are asked for at the launch
+  int resident = 0;  // blocks that a processor has to have room for; 0: as it comes
 };
 
 // Parameters: the buffers (a pointer, or the value itself), the numbers as int (long long when `wide`), and, when there

@@ -87,6 +87,24 @@ struct gl_max { template <class T> static __device__ inline T of(T a, T b) { ret
 struct gl_any { template <class T> static __device__ inline T of(T a, T b) { return a || b; } };
 struct gl_all { template <class T> static __device__ inline T of(T a, T b) { return a && b; } };
 
+__device__ inline float gl_exp(float x) { return expf(x); }
+__device__ inline double gl_exp(double x) { return exp(x); }
+// A sum of exp(x - own), as one of exp(x - most).
+template <class T> __device__ inline T gl_rescaled(T sum, T own, T most) {
+  return sum * gl_exp(own == most ? 0 : own - most);
+}
+// Adds elements to the maximum so far and to the sum of exp(x - maximum). Until there is one above -inf, the sum is 0.
+template <int n, class T> __device__ inline void gl_add_exponentials(const T* x, T& most, T& sum) {
+  T next = most;
+#pragma unroll
+  for (int j = 0; j < n; ++j) next = gl_most(next, x[j]);
+  sum = gl_rescaled(sum, most, next);
+  most = next;
+  const T shift = most == -(T)__int_as_float(0x7f800000) ? 0 : most;
+#pragma unroll
+  for (int j = 0; j < n; ++j) sum += gl_exp(x[j] - shift);
+}
+
 __device__ inline float gl_other(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline double gl_other(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline long long gl_other(long long x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
@@ -98,13 +116,14 @@ template <class Op, int across, class T> __device__ inline T gl_across(T x) {
   for (int mask = across / 2; mask > 0; mask /= 2) x = Op::of(x, gl_other(x, mask));
   return x;
 }
-// Joins the values of all threads of a block. `room`: a value per warp, used by nobody since the last barrier.
-template <class Op, int threads, class T> __device__ inline T gl_block(T x, T identity, T* room) {
+// Joins the values of all threads of a block, with a barrier between the two. `room`: a value per warp, used by nobody
+// since the last barrier.
+template <class Op, class T> __device__ inline void gl_block_leave(T x, T* room) {
   x = gl_across<Op, 32>(x);
   if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
-  __syncthreads();
-  x = threadIdx.x % 32 < threads / 32 ? room[threadIdx.x % 32] : identity;
-  return gl_across<Op, 32>(x);
+}
+template <class Op, int threads, class T> __device__ inline T gl_block_join(const T* room) {
+  return gl_across<Op, threads / 32>(room[threadIdx.x % (threads / 32)]);
 }
 // Joins the values of threads `across` apart, lane by lane; each gets the results. First those of a warp, then one value
 // per warp and column, which are spread over all threads. `room`: a value per thread and lane.

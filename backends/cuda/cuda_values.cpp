@@ -82,10 +82,12 @@ void ValueWriter::need(int i, int phase, bool without_kept, std::set<int>* found
 std::set<int> ValueWriter::needed(int at, bool without_kept) const {
   std::set<int> found;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (kernel_.nodes[i].kind == Kind::Reduce && live_[i] && schedule_.phase[i] == at + 1)
+    if ((kernel_.nodes[i].kind == Kind::Reduce && live_[i] && schedule_.phase[i] == at + 1 &&
+         maximum(static_cast<int>(i)) < 0) ||
+        adds_across(static_cast<int>(i), at))
       need(kernel_.nodes[i].args[0], at, without_kept, &found);
   for (const auto& store : kernel_.stores)
-    if (varies(kernel_, store.index) && phase(store.value) == at) need(store.value, at, without_kept, &found);
+    if (stores_element(store, at)) need(store.value, at, without_kept, &found);
   return found;
 }
 
@@ -130,57 +132,6 @@ void ValueWriter::find_shared() {
   }
 }
 
-// --- what selections leave out ---------------------------------------------------------------------------------------
-// The place of a thread's elements and no more, the same for all of its lanes.
-bool ValueWriter::is_place(int i) const {
-  const ScalarNode& of = node(i);
-  if (of.kind == Kind::Number) return of.integer.is_constant();
-  if (of.kind == Kind::Index) return lane_stride(of.index).same(0);
-  return of.kind == Kind::Prim && std::all_of(of.args.begin(), of.args.end(), [&](int arg) { return is_place(arg); });
-}
-
-// A load whose only user, through others with only one, is what a selection by place takes or leaves.
-void ValueWriter::find_guards() {
-  const auto& nodes = kernel_.nodes;
-  if (std::none_of(nodes.begin(), nodes.end(), [](const auto& of) { return of.prim == codegen::Prim::Select; })) return;
-  std::vector<std::vector<int>> users(kernel_.nodes.size());
-  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (is_live(static_cast<int>(i)))
-      for (const int arg : node(static_cast<int>(i)).args)
-        users[static_cast<size_t>(arg)].push_back(static_cast<int>(i));
-  for (const auto& store : kernel_.stores) users[static_cast<size_t>(store.value)].push_back(-1);
-  for (int load = 0; load < static_cast<int>(kernel_.nodes.size()); ++load) {
-    if (node(load).kind != Kind::Load || kept_.count(load) || shared_.count(load)) continue;
-    for (int at = load; users[static_cast<size_t>(at)].size() == 1;) {
-      const int user = users[static_cast<size_t>(at)][0];
-      if (user < 0 || node(user).kind != Kind::Prim || is_inner(user) != is_inner(load)) break;
-      const bool chosen = node(user).prim == codegen::Prim::Select && node(user).args[0] != at;
-      if (chosen && is_place(node(user).args[0]))
-        guards_[load].push_back({node(user).args[0], node(user).args[1] == at});
-      at = user;
-    }
-  }
-}
-
-std::string ValueWriter::place_text(int i) {
-  const ScalarNode& of = node(i);
-  if (of.kind == Kind::Number)
-    return ir::is_floating(of.type) ? number_text(of.real, of.type) : number_text(of.integer.constant(), of.type);
-  if (of.kind == Kind::Index) return "(long long)(" + affine(of.index) + ")";
-  std::vector<std::string> args;
-  for (const int arg : of.args) args.push_back("(" + place_text(arg) + ")");
-  return primitive_text(of.prim, args, node(of.args.back()).type, of.type);
-}
-
-std::string ValueWriter::guard(int load) {
-  const auto found = guards_.find(load);
-  std::string all;
-  if (found == guards_.end()) return all;
-  for (const Condition& one : found->second)
-    all += std::string(all.empty() ? "" : " && ") + (one.holds ? "(" : "!(") + place_text(one.node) + ")";
-  return all;
-}
-
 // --- indices ---------------------------------------------------------------------------------------------------------
 std::string ValueWriter::number(const Sym& value) {
   if (value.is_constant()) return str(value.constant());
@@ -209,6 +160,21 @@ void ValueWriter::indices(const std::string& linear, const std::vector<int>& axe
   }
 }
 
+// All vectors of a row begin a multiple of lanes apart.
+void ValueWriter::peel() {
+  const Affine* along = nullptr;
+  for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+    if (schedule_.vector_load[i]) along = &kernel_.nodes[i].index;
+  for (size_t i = 0; i < kernel_.stores.size(); ++i)
+    if (schedule_.vector_store[i]) along = &kernel_.stores[i].index;
+  Affine first = *along;
+  first.strides[static_cast<size_t>(schedule_.vector_axis)] = 0;
+  const std::string all = number(kernel_.axes[static_cast<size_t>(schedule_.vector_axis)].extent);
+  line("const idx before = -(" + affine(first) + ") & " + str(schedule_.lanes - 1) + ";");
+  line("const idx head = before < " + all + " ? before : " + all + ";");
+  line("const idx vectors = (" + all + " - head) / " + str(schedule_.lanes) + ";");
+}
+
 std::string ValueWriter::affine(const Affine& index) {
   std::string sum;
   auto add = [&](const std::string& term) { sum += (sum.empty() ? "" : " + ") + term; };
@@ -228,7 +194,7 @@ Sym ValueWriter::lane_stride(const Affine& index) const {
 // --- values ----------------------------------------------------------------------------------------------------------
 std::string ValueWriter::name(int i) const {
   const Kind kind = node(i).kind;
-  return (kind == Kind::Load ? "x" : kind == Kind::Reduce ? "r" : "v") + str(i);
+  return (kind == Kind::Load ? "x" : kind == Kind::Reduce || kind == Kind::Across ? "r" : "v") + str(i);
 }
 
 // A value in its lane.
@@ -247,7 +213,7 @@ std::string ValueWriter::read(int i) const {
 // The thread's values of this step.
 std::string ValueWriter::shared_place(int i) const {
   const std::string type = memory_name(kernel_.buffers[static_cast<size_t>(node(i).buffer)].dtype);
-  return "((" + type + "*)(kept + " + str(shared_.at(i).place) + ") + r * " + str(schedule_.lanes) + ")";
+  return "((" + type + "*)(kept + " + str(shared_.at(i).place) + ") + own)";
 }
 
 void ValueWriter::keep_shared(int i, int lanes) {
@@ -360,107 +326,6 @@ void ValueWriter::store(size_t i, int lanes) {
   line("for (int j = 0; j < " + all + "; ++j) " + (schedule_.ragged ? "if (j < count) " : "") + buffer + "[" + at +
        step + "] = " + down + value + "[j]);");
   if (schedule_.vector_store[i]) line("}");
-}
-
-// --- rows and steps --------------------------------------------------------------------------------------------------
-void ValueWriter::row_values(int at, bool stores, const std::string& guard) {
-  std::vector<int> loads, steps;
-  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
-    const ScalarNode& of = node(i);
-    if (is_inner(i) || phase(i) != at || !is_live(i) || of.kind == Kind::Reduce) continue;
-    if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
-    (of.kind == Kind::Load ? loads : steps).push_back(i);
-  }
-  std::vector<size_t> written;
-  for (size_t i = 0; stores && i < kernel_.stores.size(); ++i)
-    if (!varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
-  const int lanes = row_lanes();
-  for (const int i : loads) row_load(i, lanes);
-  for (const int i : steps)
-    if (lanes > 1 && escapes_[static_cast<size_t>(i)])
-      line(std::string(compute_name(node(i).type)) + " " + name(i) + "[" + str(lanes) + "];");
-  for (const size_t i : written) declare_written(i, lanes);
-  if (!steps.empty() || !written.empty()) {
-    open_lanes(lanes);
-    for (const int i : steps) compute(i, lanes);
-    for (const size_t i : written) put_written(i, lanes);
-    close_lanes(lanes);
-  }
-  if (written.empty()) return;
-  if (!guard.empty()) line("if (" + guard + ") {");
-  for (const size_t i : written) store(i, lanes);
-  if (!guard.empty()) line("}");
-}
-
-// Threads without a row read nothing.
-void ValueWriter::row_load(int i, int lanes) {
-  const ScalarNode& of = node(i);
-  const bool guarded = schedule_.reduces() && !by_value_[static_cast<size_t>(of.buffer)];
-  if (!guarded) return load(i, lanes);
-  const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + str(of.buffer);
-  if (lanes == 1 || lane_stride(of.index).same(0)) {
-    uniform_.insert(i);
-    return line("const " + type + " " + name(i) + " = active ? gl_up(" + buffer + "[" + at + "]) : (" + type + ")0;");
-  }
-  line(type + " " + name(i) + "[" + str(lanes) + "] = {};");
-  line("if (active) {");
-  load_lanes(i, name(i), at, lanes);
-  line("}");
-}
-
-void ValueWriter::declare_written(size_t i, int lanes) {
-  if (lanes == 1) return;
-  const int value = kernel_.stores[i].value;
-  line(std::string(compute_name(node(value).type)) + " y" + str(static_cast<int64_t>(i)) + "[" + str(lanes) + "];");
-}
-
-void ValueWriter::put_written(size_t i, int lanes) {
-  const int value = kernel_.stores[i].value;
-  const std::string to = "y" + str(static_cast<int64_t>(i));
-  if (lanes > 1) return line(to + "[j] = " + read(value) + ";");
-  line("const " + std::string(compute_name(node(value).type)) + " " + to + " = " + read(value) + ";");
-}
-
-bool ValueWriter::stores_elements(int at) const {
-  return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
-                     [&](const auto& store) { return varies(kernel_, store.index) && phase(store.value) == at; });
-}
-
-void ValueWriter::declare_kept(int at) {
-  for (const auto& [i, made] : kept_)
-    if (made == at)
-      line(std::string(compute_name(node(i).type)) + " k" + str(i) + "[" + str(schedule_.steps * schedule_.lanes) +
-           "];");
-}
-
-void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
-  const int lanes = schedule_.lanes;
-  const std::set<int> values = needed(at, true);
-  std::vector<size_t> written;
-  for (size_t i = 0; i < kernel_.stores.size(); ++i)
-    if (varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at) written.push_back(i);
-  for (const int i : values) {
-    if (node(i).kind != Kind::Load) continue;
-    const auto shared = shared_.find(i);
-    if (shared != shared_.end() && shared->second.made < at) {
-      load_shared(i, lanes);
-      continue;
-    }
-    load(i, lanes);
-    if (shared != shared_.end()) keep_shared(i, lanes);
-  }
-  for (const size_t i : written) declare_written(i, lanes);
-  open_lanes(lanes);
-  for (const int i : values)
-    if (node(i).kind != Kind::Load) compute(i, lanes);
-  for (const int reduction : reductions) {
-    const std::string sum = "r" + str(reduction) + (row_lanes() > 1 ? "[j]" : "");
-    line(sum + " = " + combine_name(node(reduction).reduce) + "::of(" + sum + ", " + read(node(reduction).args[0]) +
-         ");");
-  }
-  for (const size_t i : written) put_written(i, lanes);
-  close_lanes(lanes);
-  for (const size_t i : written) store(i, lanes);
 }
 
 std::vector<int> ValueWriter::alignment() const {

@@ -23,12 +23,21 @@ class ValueWriter {
   std::string number(const ir::Sym& value);
   // Declares the indices of axes, of which `linear` counts the steps.
   void indices(const std::string& linear, const std::vector<int>& axes);
+  // Of a peeled row: `head`, the elements before its first vector, and `vectors`, their number.
+  void peel();
   // Values of a row that need the loops before `phase`, and, if asked for, the stores of such, under a condition.
   void row_values(int phase, bool stores, const std::string& guard);
   // One step of the loop of a phase: adds to reductions, stores elements.
   void element_values(int phase, const std::vector<int>& reductions);
-  bool stores_elements(int phase) const;
+  // Whether the loop of a phase does more than reduce to rows.
+  bool has_elements(int phase) const;
+  // Instead of begin(), for the last function: what is made of reductions across rows. Values are kept no more.
+  void begin_late();
+  // Those of one element, and their stores.
+  void late_values();
   void declare_kept(int phase);  // before the loop of the phase
+  // See Schedule::maximum.
+  int maximum(int i) const { return schedule_.maximum.empty() ? -1 : schedule_.maximum[static_cast<size_t>(i)]; }
   bool is_live(int node) const { return live_[static_cast<size_t>(node)]; }
   int row_lanes() const { return schedule_.shape == Shape::Rows ? 1 : schedule_.lanes; }
   int64_t shared_bytes() const { return shared_bytes_; }                // of kept(), asked for at the launch
@@ -40,6 +49,11 @@ class ValueWriter {
  private:
   const codegen::ScalarNode& node(int i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
   bool is_inner(int i) const { return schedule_.is_inner[static_cast<size_t>(i)]; }
+  bool is_late(int i) const { return schedule_.late[static_cast<size_t>(i)]; }
+  bool adds_across(int i, int at) const {
+    return node(i).kind == codegen::ScalarNode::Kind::Across && is_live(i) && phase(i) == at;
+  }
+  bool stores_element(const codegen::KernelStore& store, int at) const;
   int phase(int i) const { return schedule_.phase[static_cast<size_t>(i)]; }
   void find_live();
   void find_escaping();

@@ -56,7 +56,7 @@ class Scheduler {
     if (made_.shape == Shape::Elements) choose_tile();
     if (made_.shape == Shape::Elements && made_.tile_axis < 0) made_.threads = threads_or(made_.threads);
     choose_lanes();
-    if (made_.shape == Shape::Rows) share_rows();
+    if (made_.shape == Shape::Rows) kernel_.has_across() ? walk_rows() : share_rows();
     if (made_.shape == Shape::Columns) share_columns();
     return std::move(made_);
   }
@@ -74,6 +74,8 @@ class Scheduler {
   }
 
   void find_levels() {
+    made_.is_inner.clear();
+    made_.phase.clear();
     auto phase_of = [&](int node) { return made_.phase[static_cast<size_t>(node)]; };
     int loops = 0;
     for (const ScalarNode& node : kernel_.nodes) {
@@ -85,12 +87,17 @@ class Scheduler {
       }
       if (node.kind == Kind::Load || node.kind == Kind::Index) inner = inner || varies(kernel_, node.index);
       if (node.kind == Kind::Reduce) inner = false, ++phase;
+      const size_t i = made_.phase.size();
+      if (i < made_.maximum.size() && made_.maximum[i] >= 0) phase = phase_of(made_.maximum[i]);
       made_.is_inner.push_back(inner);
       made_.phase.push_back(phase);
       if (node.kind == Kind::Reduce) loops = std::max(loops, phase);
+      if (node.kind == Kind::Across) loops = std::max(loops, phase + 1);
     }
+    made_.late = kernel_.find_late();
     for (const auto& store : kernel_.stores)
-      if (varies(kernel_, store.index)) loops = std::max(loops, phase_of(store.value) + 1);
+      if (varies(kernel_, store.index) && !made_.late[static_cast<size_t>(store.value)])
+        loops = std::max(loops, phase_of(store.value) + 1);
     made_.phases = loops;
   }
 
@@ -119,7 +126,9 @@ class Scheduler {
   int choose_vector_axis() const {
     int best = -1;
     int64_t best_score = 0;
+    const bool across = kernel_.has_across();
     for (int i = static_cast<int>(kernel_.axes.size()); i-- > 0;) {
+      if (across && !axis(i).reduced) continue;
       int64_t score = 4 * unit_steps(i) + (axis(i).reduced ? 1 : 0);
       if (hint(axis(i).extent, 64) < 4) score /= 4;
       if (best < 0 || score > best_score) best = i, best_score = score;
@@ -169,12 +178,37 @@ class Scheduler {
   // --- lanes ---------------------------------------------------------------------------------------------------------
   bool is_vector(const Affine& index, int lanes) const {
     if (lanes == 1) return false;
+    if (along_) return is_beside(index, *along_, lanes);
     if (!is_multiple(index.offset, lanes)) return false;
     for (int i = 0; i < static_cast<int>(index.strides.size()); ++i) {
       const Sym& stride = index.strides[static_cast<size_t>(i)];
       if (i == made_.vector_axis ? !stride.same(1) : !is_multiple(stride, lanes)) return false;
     }
     return true;
+  }
+
+  // Whether two accesses are a multiple of `lanes` apart everywhere.
+  bool is_beside(const Affine& a, const Affine& b, int lanes) const {
+    if (!is_multiple(a.offset - b.offset, lanes)) return false;
+    for (int i = 0; i < static_cast<int>(a.strides.size()); ++i) {
+      const Sym &x = a.strides[static_cast<size_t>(i)], &y = b.strides[static_cast<size_t>(i)];
+      if (i == made_.vector_axis ? !(x.same(1) && y.same(1)) : !is_multiple(x - y, lanes)) return false;
+    }
+    return true;
+  }
+
+  // Long rows that no vectors of `lanes` fit to, from their first element on.
+  bool peel(int lanes) {
+    constexpr int64_t kLeast = 1024;
+    const bool fits = made_.shape == Shape::Rows && !kernel_.has_across() && made_.inner.size() == 1;
+    if (!fits || hint(axis(made_.vector_axis).extent, kLeast) < kLeast) return false;
+    for_each_access(kernel_, [&](int, const Affine& index, int) {
+      if (made_.peeled || !index.strides[static_cast<size_t>(made_.vector_axis)].same(1)) return;
+      along_ = &index;
+      made_.peeled = pays(lanes);
+    });
+    if (!made_.peeled) along_ = nullptr;
+    return made_.peeled;
   }
 
   // Whether more bytes move in whole vectors than do not.
@@ -197,14 +231,18 @@ class Scheduler {
       });
       const Sym& extent = axis(made_.vector_axis).extent;
       const bool alone = made_.shape == Shape::Elements && made_.kept.size() == 1;
-      int lanes = variant_.aligned ? std::min(target_.tiling.lanes, kVectorBytes / narrowest) : 1;
+      const int most = variant_.aligned ? std::min(target_.tiling.lanes, kVectorBytes / narrowest) : 1;
+      int lanes = most;
       while (lanes > 1 && !((alone || is_multiple(extent, lanes)) && pays(lanes) && fills(lanes))) lanes /= 2;
+      if (lanes < most && peel(most)) lanes = most;
       made_.lanes = lanes;
-      made_.ragged = lanes > 1 && !is_multiple(extent, lanes);
+      made_.ragged = lanes > 1 && !made_.peeled && !is_multiple(extent, lanes);
     }
     for (const ScalarNode& node : kernel_.nodes)
       made_.vector_load.push_back(node.kind == Kind::Load && is_vector(node.index, made_.lanes));
-    for (const auto& store : kernel_.stores) made_.vector_store.push_back(is_vector(store.index, made_.lanes));
+    for (const auto& store : kernel_.stores)
+      made_.vector_store.push_back(!made_.late[static_cast<size_t>(store.value)] &&
+                                   is_vector(store.index, made_.lanes));
   }
 
   // Few elements: rather more threads than wide ones.
@@ -220,7 +258,9 @@ class Scheduler {
 
   void share_rows() {
     const int64_t steps = row_steps(), per_thread = target_.tiling.steps_per_thread;
-    const int64_t sharing = next_power((steps + per_thread - 1) / per_thread);
+    // Of a peeled row each thread has one of the elements before and behind the vectors.
+    const int64_t least = made_.peeled ? 2 * made_.lanes : 1;
+    const int64_t sharing = next_power(std::max(least, (steps + per_thread - 1) / per_thread));
     if (sharing <= kWarp) {
       made_.across = static_cast<int>(std::max<int64_t>(1, sharing));
       made_.threads = threads_or(128);
@@ -228,10 +268,33 @@ class Scheduler {
       made_.across = made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
     }
     split_rows(steps);
-    if (made_.splits > 1 || !product(kernel_, made_.inner).is_constant()) return;
-    unroll_rows();
-    if (!made_.keeps && made_.phases > 1 && made_.across == made_.threads)
-      made_.room = std::max(0, target_.shared_bytes - shared_by_joins());
+    const bool known = product(kernel_, made_.inner).is_constant();
+    if (made_.splits == 1 && known) unroll_rows();
+    if (!made_.keeps) join_maxima();
+    if (made_.splits > 1 || !known) return;
+    if (!made_.keeps && made_.phases > 1 && made_.across == made_.threads) keep_in_shared();
+  }
+
+  void keep_in_shared() {
+    constexpr int kHalf = kMostThreads / 2;
+    made_.room = std::max(0, target_.shared_bytes - shared_by_joins());
+    int64_t bytes = 0;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (kernel_.nodes[i].kind == Kind::Load && made_.is_inner[i])
+        bytes += ir::bytes(kernel_.buffers[static_cast<size_t>(kernel_.nodes[i].buffer)].dtype);
+    bytes *= product(kernel_, made_.inner).constant();
+    // Where two blocks fit, one moves memory while the other computes.
+    if (2 * bytes <= made_.room) made_.threads = made_.across = std::min(made_.threads, kHalf);
+  }
+
+  // Where each loop reads memory again.
+  void join_maxima() {
+    std::vector<int>& taken = made_.maximum;
+    for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+      const int found = shifting_maximum(kernel_, i);
+      taken.push_back(std::find(taken.begin(), taken.end(), found) == taken.end() ? found : -1);
+    }
+    find_levels();
   }
 
   // What a block shares besides: per reduction, the places where its warps join values.
@@ -256,17 +319,44 @@ class Scheduler {
     made_.threads = made_.across = 256;
   }
 
+  // Registers of one element's values.
+  int registers_of(Kind kind) const {
+    int registers = 0;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
+      if (kernel_.nodes[i].kind == kind && (kind != Kind::Load || made_.is_inner[i]))
+        registers += std::max(1, ir::bytes(kernel_.nodes[i].type) / 4);
+    return registers;
+  }
+
   void unroll_rows() {
     const int64_t steps = (row_steps() + made_.across - 1) / made_.across;
     if (steps > kMostSteps || steps == 0) return;
-    int values = 0;
-    for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-      if (kernel_.nodes[i].kind == Kind::Load && made_.is_inner[i])
-        values += std::max(1, ir::bytes(kernel_.nodes[i].type) / 4);
-    const int64_t registers = steps * made_.lanes * values;
+    const int64_t registers = steps * made_.lanes * registers_of(Kind::Load);
     const int64_t most = made_.threads > 512 ? kKeptRegisters / 2 : kKeptRegisters;
     made_.keeps = made_.phases > 1 && registers <= most;
     if (made_.keeps || steps * made_.lanes <= 32) made_.steps = static_cast<int>(steps);
+  }
+
+  // A thread adds up its part of a row over all rows that its block walks over.
+  void walk_rows() {
+    constexpr int kOtherRegisters = 24, kRegisters = 64 << 10, kMostResident = 2048, kMostOwn = 255;
+    const int64_t steps = std::max<int64_t>(1, row_steps());
+    const int sums = registers_of(Kind::Across), loads = made_.phases > 1 ? registers_of(Kind::Load) : 0;
+    const int64_t fitting = kKeptRegisters / (int64_t{made_.lanes} * (sums + loads));
+    const int64_t per_thread = std::clamp<int64_t>(fitting, 1, target_.tiling.steps_per_thread);
+    const int64_t sharing = next_power((steps + per_thread - 1) / per_thread);
+    made_.threads = threads_or(128);
+    if (sharing > kWarp) made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
+    made_.across = static_cast<int>(std::min<int64_t>(sharing, sharing > kWarp ? made_.threads : kWarp));
+    made_.steps = static_cast<int>((steps + made_.across - 1) / made_.across);
+    const int64_t own = int64_t{made_.steps} * made_.lanes;
+    made_.keeps = made_.phases > 1 && own * loads <= kKeptRegisters;
+    const int64_t registers = own * (sums + (made_.keeps ? loads : 0)) + kOtherRegisters;
+    const int64_t threads = std::min<int64_t>(kMostResident, kRegisters / std::min<int64_t>(registers, kMostOwn));
+    made_.resident = static_cast<int>(std::max<int64_t>(1, threads / made_.threads));
+    made_.least_walkers = target_.processors;
+    const int64_t walkers = split(int64_t{made_.resident} * target_.processors);
+    made_.walkers = static_cast<int>(std::max<int64_t>(walkers, target_.processors));
   }
 
   // --- columns -------------------------------------------------------------------------------------------------------
@@ -294,10 +384,24 @@ class Scheduler {
   const Kernel& kernel_;
   const Target& target_;
   const Variant& variant_;
+  const Affine* along_ = nullptr;  // peeled: vectors are those of this access
   Schedule made_;
 };
 
 }  // namespace
+
+int shifting_maximum(const Kernel& kernel, int node) {
+  auto of = [&](int i) -> const ScalarNode& { return kernel.nodes[static_cast<size_t>(i)]; };
+  auto is = [&](int i, codegen::Prim prim) { return of(i).kind == Kind::Prim && of(i).prim == prim; };
+  if (of(node).kind != Kind::Reduce || of(node).reduce != codegen::ReduceKind::Sum) return -1;
+  const int power = of(node).args[0];
+  if (!is(power, codegen::Prim::Exp) || !is(of(power).args[0], codegen::Prim::Sub)) return -1;
+  const ScalarNode& shifted = of(of(power).args[0]);
+  const ScalarNode& most = of(shifted.args[1]);
+  const bool fits = most.kind == Kind::Reduce && most.reduce == codegen::ReduceKind::Max &&
+                    most.args[0] == shifted.args[0] && most.type == of(node).type;
+  return fits ? shifted.args[1] : -1;
+}
 
 bool varies(const Kernel& kernel, const Affine& index) {
   for (size_t axis = 0; axis < index.strides.size(); ++axis)

@@ -45,8 +45,11 @@ enum class Shape : uint8_t {
 
 struct Schedule {
   Shape shape = Shape::Elements;
-  int vector_axis = -1;    // -1: no axes at all
-  int lanes = 1;           // elements of a thread next to each other along the vector axis
+  int vector_axis = -1;  // -1: no axes at all
+  int lanes = 1;         // elements of a thread next to each other along the vector axis
+  // Rows: begin at any element, so that vectors do from the first place in memory that they fit to; the elements before
+  // and behind are a step of their own.
+  bool peeled = false;
   bool ragged = false;     // the last thread has fewer than `lanes` elements; one kept axis only
   std::vector<int> kept;   // axes of results, outermost first; the vector axis, if there, is last
   std::vector<int> inner;  // reduced axes, likewise
@@ -58,10 +61,16 @@ struct Schedule {
   bool keeps = false;  // with steps: element values stay in registers from phase to phase
   int room = 0;        // bytes of shared memory for element values from phase to phase; 0: read again
   int splits = 1;      // blocks that share the elements of a row or column; > 1: one launch per phase
+  // Rows that are reduced across: blocks, at most and where there are as many rows, that walk over all rows; 0: each
+  // block has its own. A processor has room for `resident` of them.
+  int walkers = 0, least_walkers = 0, resident = 0;
   bool wide = false;
   // Per node: computed once per step along the reduced axes, and the loops that have to be complete before it.
   std::vector<bool> is_inner;
   std::vector<int> phase;
+  // Sums of exp(x - the maximum of x), made in the loop of the maximum: that node; -1: others.
+  std::vector<int> maximum;
+  std::vector<bool> late;         // made of reductions across rows
   int phases = 1;                 // loops
   std::vector<bool> vector_load;  // per node: a load of whole vectors
   std::vector<bool> vector_store;
@@ -79,6 +88,9 @@ Schedule schedule_kernel(const codegen::Kernel& kernel, const Target& target, co
 // Those worth measuring, each with another schedule; the usual one first.
 std::vector<Tiling> tilings(const codegen::Kernel& kernel, const Target& target, const Variant& variant);
 std::optional<Tiling> tiling_from(const std::string& text);
+
+// The reduction to the maximum of x that is taken off in a sum of exp(x - maximum); -1: the node is no such sum.
+int shifting_maximum(const codegen::Kernel& kernel, int node);
 
 // Whether an index changes with a reduced axis.
 bool varies(const codegen::Kernel& kernel, const codegen::Affine& index);

@@ -12,7 +12,7 @@
 #define __global__
 #define __device__
 #define __shared__ static
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define GL_CONSTANT
 #define GL_SHARED(name, bytes) alignas(16) static unsigned char name[bytes]
 

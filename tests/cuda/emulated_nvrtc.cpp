@@ -25,7 +25,7 @@ std::string with_calls(const std::string& text) {
   for (size_t at = text.find(start); at != std::string::npos;) {
     const size_t next = text.find(start, at + 1), name = text.find(") gl_", at) + 2;
     const std::string kernel = text.substr(name, text.find('(', name) - name), body = text.substr(at, next - at);
-    const bool together = body.find("gl_across<") != std::string::npos || body.find("gl_block<") != std::string::npos ||
+    const bool together = body.find("gl_across<") != std::string::npos || body.find("gl_block_join<") != std::string::npos ||
                           body.find("gl_down_columns<") != std::string::npos;
     made += "extern \"C\" void " + kernel + "_call(void** arguments) { emulated_call(" + kernel + ", arguments); }\n";
     made += "extern \"C\" int " + kernel + "_together; int " + kernel + "_together = " + (together ? "1" : "0") + ";\n";

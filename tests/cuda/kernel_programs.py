@@ -196,6 +196,23 @@ def row_sums(x):
     return [x.sum(-1), x.mean(-1), x.amax(-1), (x * x).sum(-1, keepdim=True) + x, x.var(-1)]
 
 
+# --- rows whose gradients are reduced across them as well ---
+@every([[(n, k), (k,), (k,)] for n, k in [(200, 64), (131, 33), (700, 16), (133, 1030)]])
+@every([[(150, 264), (264,), (264,)]], dtype=BF16)
+@every([[(140, 70), (70,), (70,)]], dtype=F64)
+@every([[(20, 9, 3, 24), (3, 24), (3, 24)]])
+@program((130, 40), (40,), (40,), symbolic=[[0], [], []], name="symbolic_rows_across")
+def norms_of_many_rows(x, w, b):
+    y = F.layer_norm(x, w.shape, w, b)
+    return [y + x, F.rms_norm(x, w.shape, w) * 2]
+
+
+@program((300, 48), (48,))
+def several_across(x, b):
+    y = (x + b).softmax(-1)
+    return [y, x.sum(0), x.amax(0), (x * y).sum(0) * b, x * y.sum(1, keepdim=True)]
+
+
 # --- columns ---
 COLUMNS = [
     [(4, 3)],
@@ -251,6 +268,31 @@ def long_rows(x):
 @every([[(133, 33000)]], dtype=BF16)
 def rows_in_shared_memory(x):
     return [x.softmax(-1), F.layer_norm(x, x.shape[-1:])]
+
+
+# Rows that begin anywhere in memory.
+@every([[(5, 1025)], [(3, 3001)], [(5, 12345)]])
+@every([[(5, 2051)], [(134, 33001)]], dtype=BF16)
+@program((6, 1100), layout=lambda t: t[:, 3:1090])
+@program((6, 1200), layout=lambda t: t[1:, 7:1098:1], dtype=F16)
+@program((4, 1037), symbolic=[[0, 1]], name="symbolic_odd_rows")
+def odd_rows(x):
+    return [x.softmax(-1), x.log_softmax(-1) * 2, (x * x).sum(-1), x + x.amax(-1, keepdim=True)]
+
+
+@program((5, 9001), name="masked_rows", grad=False)
+@program((5, 33001), name="masked_rows_in_shared_memory", grad=False)
+@program((3, 70001), name="masked_long_rows", grad=False)
+def masked_rows(x):
+    """Rows of which the beginning, the end or all is -inf; one with inf, one with NaN."""
+    places = torch.arange(x.shape[1], device=x.device)
+    x = torch.where(places < x.shape[1] // 2, x, float("-inf"))
+    rows = torch.arange(x.shape[0], device=x.device)[:, None]
+    x = torch.where(rows == 1, x.flip(1), x)
+    x = torch.where(rows == 2, float("-inf"), x)
+    x = torch.where((rows == 3) & (places == 5), float("inf"), x)
+    x = torch.where((rows == 4) & (places == 6), float("nan"), x)
+    return [x.contiguous().softmax(-1), x.log_softmax(-1)]
 
 
 @program((64, 10), ((64,), torch.int64))

@@ -14,6 +14,7 @@ codegen::Kernel kernel_of(const std::string& text) {
   const auto graph = ir::parse(text);
   codegen::FuseOptions options;
   options.lower.device_type = 0;
+  options.group.most_across = 8192;
   auto fused = codegen::fuse(*graph, options);
   EXPECT_EQ(fused.kernels.size(), 1u);
   return std::move(fused.kernels.at(0));
@@ -104,6 +105,34 @@ return (%2)
   EXPECT_EQ(source.launches[2].splits, source.launches[0].splits);
 }
 
+size_t count(const std::string& text, const std::string& part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+// The gradient of a norm: by rows for its input, across them for its weight.
+TEST(Schedule, BlocksWalkOverRowsThatAreReducedAcross) {
+  const auto kernel = kernel_of(R"(%0: bf16[32768, 2048]{2048, 1} cpu = input x
+%1: bf16[32768, 2048]{2048, 1} cpu = input gradient
+%2: bf16[32768, 2048]{2048, 1} cpu = aten::mul.Tensor(%0, %1)
+%3: bf16[32768, 1]{1, 1} cpu = aten::sum.dim_IntList(%2, [1], true, none)
+%4: bf16[32768, 2048]{2048, 1} cpu = aten::sub.Tensor(%1, %3, 1)
+%5: bf16[2048]{1} cpu = aten::sum.dim_IntList(%2, [0], false, none)
+return (%4, %5)
+)");
+  const Schedule schedule = scheduled(kernel);
+  EXPECT_EQ(schedule.shape, Shape::Rows);
+  EXPECT_EQ(schedule.lanes, 8);
+  EXPECT_TRUE(schedule.keeps);
+  EXPECT_EQ(schedule.walkers, schedule.resident * Target{}.processors);
+  const KernelSource source = emit_kernel(kernel, schedule, std::vector<bool>(4, false));
+  ASSERT_EQ(source.launches.size(), 2u);
+  EXPECT_EQ(source.launches[0].blocks.constant(), schedule.walkers);
+  EXPECT_EQ(source.workspace.constant(), int64_t{schedule.walkers} * 2048 * 8);
+  EXPECT_EQ(count(source.text, "gl_load<8>(b"), 2u) << source.text;
+}
+
 TEST(Schedule, ALongRowStaysInSharedMemory) {
   auto source_of = [](const std::string& type) {
     const auto kernel = kernel_of(unary(type, "aten::_softmax.default(%0, 1, false)"));
@@ -113,6 +142,42 @@ TEST(Schedule, ALongRowStaysInSharedMemory) {
   EXPECT_EQ(source_of("bf16[2048, 50304]{50304, 1}").launches.at(0).shared, 50304 * 2);
   EXPECT_EQ(source_of("f32[2048, 80001]{80001, 1}").launches.at(0).shared, 0);  // more than a block has
   EXPECT_EQ(source_of("f32[2048, 2048]{2048, 1}").launches.at(0).shared, 0);    // in registers
+}
+
+TEST(Schedule, OddRowsAreReadInVectorsFromWhereTheyFit) {
+  const auto kernel = kernel_of(unary("bf16[2048, 50257]{50257, 1}", "aten::_softmax.default(%0, 1, false)"));
+  const Schedule schedule = scheduled(kernel);
+  EXPECT_TRUE(schedule.peeled);
+  EXPECT_EQ(schedule.lanes, 8);
+  EXPECT_EQ(schedule.threads, 512) << "two blocks at once";
+  EXPECT_FALSE(scheduled(kernel, {false, false}).peeled) << "memory that is not aligned";
+  EXPECT_NE(emit_kernel(kernel, schedule, {false, false}).text.find("gl_load<8>(b0"), std::string::npos);
+  for (const char* even : {"bf16[2048, 50264]{50264, 1}", "bf16[2048, 257]{257, 1}"})
+    EXPECT_FALSE(scheduled(kernel_of(unary(even, "aten::_softmax.default(%0, 1, false)"))).peeled) << even;
+}
+
+// The operand of a sum over a row lies otherwise than what is added to it.
+TEST(Schedule, VectorsOfOddRowsLieTogether) {
+  const auto kernel = kernel_of(R"(%0: f32[512, 4097]{4097, 1} cpu = input x
+%1: f32[512, 4097]{4098, 1} cpu = input y
+%2: f32[512, 4097]{4097, 1} cpu = aten::mul.Tensor(%0, %1)
+%3: f32[512]{1} cpu = aten::sum.dim_IntList(%2, [1], false, none)
+return (%3)
+)");
+  EXPECT_FALSE(scheduled(kernel).peeled);
+  EXPECT_EQ(scheduled(kernel).lanes, 1);
+}
+
+TEST(Schedule, AMaximumAndTheSumThatItShiftsAreOneLoop) {
+  auto phases = [](const std::string& type, const std::string& call) {
+    return scheduled(kernel_of(unary(type, call))).phases;
+  };
+  const std::string softmax = "aten::_softmax.default(%0, 1, false)";
+  EXPECT_EQ(phases("f32[64, 1048576]{1048576, 1}", softmax), 2);
+  EXPECT_EQ(phases("f32[2048, 50257]{50257, 1}", softmax), 2);
+  EXPECT_EQ(phases("f32[2048, 2048]{2048, 1}", softmax), 3) << "in registers";
+  const auto kernel = kernel_of(unary("f32[64, 1048576]{1048576, 1}", softmax));
+  EXPECT_EQ(emit_kernel(kernel, scheduled(kernel), {false, false}).launches.size(), 2u);
 }
 
 // Each of many reductions has places of its own where the warps of a row meet.

@@ -1,0 +1,102 @@
+// Owns: see cuda_across.h. Names: c<i> what a thread has added up, one per element that it has of a row.
+#include "backends/cuda/cuda_across.h"
+
+#include <algorithm>
+
+#include "backends/cuda/cuda_expression.h"
+
+namespace graphlift::cuda {
+
+using ir::Sym;
+using Kind = codegen::ScalarNode::Kind;
+
+AcrossWriter::AcrossWriter(const codegen::Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
+    : PlaceWriter(kernel, schedule, by_value) {
+  for (size_t i = 0; i < kernel.nodes.size(); ++i)
+    if (kernel.nodes[i].kind == Kind::Across && values_.is_live(static_cast<int>(i)))
+      across_.push_back(static_cast<int>(i));
+}
+
+void AcrossWriter::open_walk() {
+  const std::string own = str(schedule_.steps * schedule_.lanes);
+  for (const int i : across_) {
+    const std::string name = "c" + str(i);
+    line(compute_name(node(i).type) + std::string(" ") + name + "[" + own + "];");
+    line("#pragma unroll");
+    line("for (int j = 0; j < " + own + "; ++j) " + name + "[j] = " + identity_text(node(i).reduce, node(i).type) +
+         ";");
+  }
+  line("int turn = 0;");
+  const std::string per_block = str(schedule_.rows_per_block());
+  line("for (idx walk = (idx)blockIdx.x * " + per_block + "; walk < " + values_.number(rows()) +
+       "; walk += " + per_block + " * " + values_.number(blocks()) + ") {");
+  emit_place_from("walk");
+}
+
+void AcrossWriter::close_walk() {
+  line("turn ^= 1;");
+  line("}");
+  line("const idx lane = (idx)threadIdx.x % " + str(schedule_.across) + ";");
+  for (const int i : across_) leave(i);
+}
+
+// All blocks of one reduction lie together.
+std::string AcrossWriter::slot(int i) {
+  const int64_t before = kSlotBytes * (std::find(across_.begin(), across_.end(), i) - across_.begin());
+  const std::string all = values_.number(blocks()) + " * " + str(elements().constant() * before);
+  return "((" + std::string(compute_name(node(i).type)) + "*)(work + (long long)" + all + "))";
+}
+
+Sym AcrossWriter::across_bytes() const {
+  return blocks() * (kSlotBytes * static_cast<int64_t>(across_.size()) * elements().constant());
+}
+
+void AcrossWriter::leave(int i) {
+  const int across = schedule_.across, threads = schedule_.threads, lanes = schedule_.lanes;
+  const int own = schedule_.steps * lanes;
+  const std::string name = "c" + str(i);
+  if (across < threads) {
+    values_.need_room(threads * own * ir::bytes(node(i).type));
+    line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + str(across) + ", " + str(threads) + ", " +
+         str(own) + ">(" + name + ", (" + compute_name(node(i).type) + "*)room);");
+  }
+  line("#pragma unroll");
+  line("for (int s = 0; s < " + str(schedule_.steps) + "; ++s) {");
+  line("const idx r = lane + s * " + str(across) + ";");
+  const std::string first = across < threads ? "threadIdx.x < " + str(across) + " && " : "";
+  line("if (" + first + "r < " + values_.number(steps()) + ") gl_store<" + str(lanes) + ">(" + slot(i) +
+       " + (idx)blockIdx.x * " + values_.number(elements()) + " + r * " + str(lanes) + ", " + name + " + s * " +
+       str(lanes) + ");");
+  line("}");
+}
+
+Sym AcrossWriter::emit_walkers_join() {
+  const int across = kJoinThreads / kJoinLines;
+  const std::string all = values_.number(elements());
+  schedule_.lanes = 1;
+  values_.begin_late();
+  line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
+  line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
+  line("const bool active = place < " + all + ";");
+  line("const idx parts = active ? " + values_.number(blocks()) + " : 0;");
+  for (const int i : across_) {
+    const std::string name = "r" + str(i);
+    line(compute_name(node(i).type) + std::string(" ") + name + " = " + identity_text(node(i).reduce, node(i).type) +
+         ";");
+    line("#pragma unroll 8");
+    line("for (idx part = line; part < parts; part += " + str(kJoinLines) + ") " + name + " = " +
+         combine_name(node(i).reduce) + "::of(" + name + ", " + slot(i) + "[part * " + all + " + place]);");
+  }
+  for (const int i : across_) {
+    values_.need_room(kJoinThreads * ir::bytes(node(i).type));
+    line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + str(across) + ", " + str(kJoinThreads) + ", 1>(&r" +
+         str(i) + ", (" + compute_name(node(i).type) + "*)room);");
+  }
+  line("if (active && line == 0) {");
+  values_.indices("place", schedule_.inner);
+  values_.late_values();
+  line("}");
+  return ceildiv(elements(), across);
+}
+
+}  // namespace graphlift::cuda

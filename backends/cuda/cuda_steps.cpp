@@ -1,0 +1,172 @@
+// Owns: of ValueWriter (cuda_values.h), what is done once per row and once per step of a loop.
+#include <algorithm>
+
+#include "backends/cuda/cuda_expression.h"
+#include "backends/cuda/cuda_values.h"
+
+namespace graphlift::cuda {
+namespace {
+
+std::string str(int64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+using codegen::ScalarNode;
+using Kind = ScalarNode::Kind;
+
+void ValueWriter::row_values(int at, bool stores, const std::string& guard) {
+  std::vector<int> loads, steps;
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+    const ScalarNode& of = node(i);
+    if (is_inner(i) || phase(i) != at || !is_live(i) || of.kind == Kind::Reduce || is_late(i)) continue;
+    if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
+    (of.kind == Kind::Load ? loads : steps).push_back(i);
+  }
+  std::vector<size_t> written;
+  for (size_t i = 0; stores && i < kernel_.stores.size(); ++i)
+    if (!varies(kernel_, kernel_.stores[i].index) && phase(kernel_.stores[i].value) == at &&
+        !is_late(kernel_.stores[i].value))
+      written.push_back(i);
+  const int lanes = row_lanes();
+  for (const int i : loads) row_load(i, lanes);
+  for (const int i : steps)
+    if (lanes > 1 && escapes_[static_cast<size_t>(i)])
+      line(std::string(compute_name(node(i).type)) + " " + name(i) + "[" + str(lanes) + "];");
+  for (const size_t i : written) declare_written(i, lanes);
+  if (!steps.empty() || !written.empty()) {
+    open_lanes(lanes);
+    for (const int i : steps) compute(i, lanes);
+    for (const size_t i : written) put_written(i, lanes);
+    close_lanes(lanes);
+  }
+  if (written.empty()) return;
+  if (!guard.empty()) line("if (" + guard + ") {");
+  for (const size_t i : written) store(i, lanes);
+  if (!guard.empty()) line("}");
+}
+
+// Threads without a row read nothing.
+void ValueWriter::row_load(int i, int lanes) {
+  const ScalarNode& of = node(i);
+  const bool guarded = schedule_.reduces() && !by_value_[static_cast<size_t>(of.buffer)];
+  if (!guarded) return load(i, lanes);
+  const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + str(of.buffer);
+  if (lanes == 1 || lane_stride(of.index).same(0)) {
+    uniform_.insert(i);
+    return line("const " + type + " " + name(i) + " = active ? gl_up(" + buffer + "[" + at + "]) : (" + type + ")0;");
+  }
+  line(type + " " + name(i) + "[" + str(lanes) + "] = {};");
+  line("if (active) {");
+  load_lanes(i, name(i), at, lanes);
+  line("}");
+}
+
+void ValueWriter::declare_written(size_t i, int lanes) {
+  if (lanes == 1) return;
+  const int value = kernel_.stores[i].value;
+  line(std::string(compute_name(node(value).type)) + " y" + str(static_cast<int64_t>(i)) + "[" + str(lanes) + "];");
+}
+
+void ValueWriter::put_written(size_t i, int lanes) {
+  const int value = kernel_.stores[i].value;
+  const std::string to = "y" + str(static_cast<int64_t>(i));
+  if (lanes > 1) return line(to + "[j] = " + read(value) + ";");
+  line("const " + std::string(compute_name(node(value).type)) + " " + to + " = " + read(value) + ";");
+}
+
+bool ValueWriter::stores_element(const codegen::KernelStore& store, int at) const {
+  return varies(kernel_, store.index) && phase(store.value) == at && !is_late(store.value);
+}
+
+bool ValueWriter::has_elements(int at) const {
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i)
+    if (adds_across(i, at)) return true;
+  return std::any_of(kernel_.stores.begin(), kernel_.stores.end(),
+                     [&](const auto& store) { return stores_element(store, at); });
+}
+
+void ValueWriter::begin_late() {
+  begin();
+  kept_.clear();
+  shared_.clear();
+  shared_bytes_ = 0;
+}
+
+void ValueWriter::late_values() {
+  std::vector<bool> needed(kernel_.nodes.size(), false);
+  for (const auto& store : kernel_.stores)
+    if (is_late(store.value)) needed[static_cast<size_t>(store.value)] = true;
+  for (size_t i = kernel_.nodes.size(); i-- > 0;)
+    if (needed[i] && node(static_cast<int>(i)).kind != Kind::Across)
+      for (const int arg : kernel_.nodes[i].args) needed[static_cast<size_t>(arg)] = true;
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+    const ScalarNode& of = node(i);
+    if (!needed[static_cast<size_t>(i)] || of.kind == Kind::Across) continue;
+    if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
+    of.kind == Kind::Load ? load(i, 1) : compute(i, 1);
+  }
+  for (size_t i = 0; i < kernel_.stores.size(); ++i) {
+    if (!is_late(kernel_.stores[i].value)) continue;
+    put_written(i, 1);
+    store(i, 1);
+  }
+}
+
+void ValueWriter::declare_kept(int at) {
+  for (const auto& [i, made] : kept_)
+    if (made == at)
+      line(std::string(compute_name(node(i).type)) + " k" + str(i) + "[" +
+           str(schedule_.steps * schedule_.lanes + (schedule_.peeled ? 1 : 0)) + "];");
+}
+
+void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
+  const int lanes = schedule_.lanes;
+  const std::set<int> values = needed(at, true);
+  std::erase_if(uniform_, [&](int i) { return is_inner(i); });
+  std::vector<size_t> written;
+  for (size_t i = 0; i < kernel_.stores.size(); ++i)
+    if (stores_element(kernel_.stores[i], at)) written.push_back(i);
+  for (const int i : values) {
+    if (node(i).kind != Kind::Load) continue;
+    const auto shared = shared_.find(i);
+    if (shared != shared_.end() && shared->second.made < at) {
+      load_shared(i, lanes);
+      continue;
+    }
+    load(i, lanes);
+    if (shared != shared_.end()) keep_shared(i, lanes);
+  }
+  // Maxima that are made together with sums that they shift, from all lanes at once.
+  std::set<int> together;
+  for (const int reduction : reductions) {
+    if (maximum(reduction) < 0) continue;
+    together.insert({reduction, maximum(reduction)});
+    line(compute_name(node(reduction).type) + std::string(" o") + str(reduction) + "[" + str(lanes) + "];");
+  }
+  for (const size_t i : written) declare_written(i, lanes);
+  open_lanes(lanes);
+  for (const int i : values)
+    if (node(i).kind != Kind::Load) compute(i, lanes);
+  for (const int reduction : reductions) {
+    if (maximum(reduction) >= 0)
+      line("o" + str(reduction) + (lanes > 1 ? "[j] = " : "[0] = ") + read(node(maximum(reduction)).args[0]) + ";");
+    if (together.count(reduction)) continue;
+    const std::string sum = "r" + str(reduction) + (row_lanes() > 1 ? "[j]" : "");
+    line(sum + " = " + combine_name(node(reduction).reduce) + "::of(" + sum + ", " + read(node(reduction).args[0]) +
+         ");");
+  }
+  for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
+    if (!adds_across(i, at)) continue;
+    const std::string sum = "c" + str(i) + "[s" + (lanes > 1 ? " * " + str(lanes) + " + j]" : "]");
+    line(sum + " = " + combine_name(node(i).reduce) + "::of(" + sum + ", " + read(node(i).args[0]) + ");");
+  }
+  for (const size_t i : written) put_written(i, lanes);
+  close_lanes(lanes);
+  for (const int reduction : reductions)
+    if (maximum(reduction) >= 0)
+      line("gl_add_exponentials<" + str(lanes) + ">(o" + str(reduction) + ", r" + str(maximum(reduction)) + ", r" +
+           str(reduction) + ");");
+  for (const size_t i : written) store(i, lanes);
+}
+
+}  // namespace graphlift::cuda

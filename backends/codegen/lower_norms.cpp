@@ -1,6 +1,7 @@
-// Owns: lowering of layer, group and batch norms and of their gradients.
+// Owns: lowering of layer, rms, group and batch norms and of their gradients.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/codegen/lower_rule.h"
 #include "ops/layout.h"
@@ -86,6 +87,37 @@ bool layer_norm_backward(LowerCall& call) {
   call.wants(0) ? call.give((scaled - a - xhat * b) * rstd) : call.give_nothing();
   call.wants(1) ? call.give(flat(sum(grad * xhat, others(dims)), others(dims))) : call.give_nothing();
   return call.wants(2) ? call.give(flat(sum(grad, others(dims)), others(dims))) : call.give_nothing();
+}
+
+// input, normalized_shape, weight, eps. Results: output, rstd.
+bool rms_norm(LowerCall& call) {
+  const DType dtype = DType::float32;
+  if (*compute_type(call.out().dtype) != dtype) return false;
+  const Expr x = call.operand(0, dtype);
+  const Flags dims = normalized_dims(call, 1, x.rank());
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const double eps = call.none(3) ? std::numeric_limits<float>::epsilon() : call.real(3);
+  const Expr rstd = 1.0 / apply(Prim::Sqrt, sum(x * x, dims) / x.number(elements) + eps);
+  const Expr y = x * rstd;
+  call.give(call.none(2) ? y : y * call.operand(2, dtype));
+  return call.give(rstd);
+}
+
+// grad_out, input, normalized_shape, rstd, weight, output_mask.
+bool rms_norm_backward(LowerCall& call) {
+  const DType dtype = DType::float32;
+  if (*compute_type(call.type(1).dtype) != dtype) return false;
+  const Expr grad = call.operand(0, dtype), x = call.operand(1, dtype);
+  const Flags dims = normalized_dims(call, 2, x.rank());
+  const ir::Sym elements = count(x, dims);
+  if (elements.same(0)) return false;
+  const Expr rstd = call.operand(3, dtype), xhat = x * rstd;
+  const Expr scaled = call.none(4) ? grad : grad * call.operand(4, dtype);
+  const Expr b = sum(scaled * xhat, dims) / x.number(elements);
+  call.wants(0) ? call.give((scaled - xhat * b) * rstd) : call.give_nothing();
+  const bool weighted = call.wants(1) && !call.none(4);
+  return weighted ? call.give(flat(sum(grad * xhat, others(dims)), others(dims))) : call.give_nothing();
 }
 
 Flags all_but(int rank, int kept) {
@@ -427,6 +459,8 @@ bool group_norm_backward(LowerCall& call) {
 constexpr LowerRow kRows[] = {
     GL_LOWER("native_layer_norm", "default", layer_norm),
     GL_LOWER("native_layer_norm_backward", "default", layer_norm_backward),
+    GL_LOWER("_fused_rms_norm", "default", rms_norm),
+    GL_LOWER("_fused_rms_norm_backward", "default", rms_norm_backward),
     GL_LOWER("native_group_norm", "default", group_norm),
     GL_LOWER("native_group_norm_backward", "default", group_norm_backward),
     GL_LOWER("native_batch_norm", "default", native_batch_norm),

@@ -307,7 +307,7 @@ class KernelEmitter : AcrossWriter {
 
   // Of a thread: more where a processor has few threads, and where a vector of many elements is soon used up.
   int loads_in_flight() const {
-    if (!is_rows()) return 4;
+    if (!is_rows()) return std::max(4, schedule_.lanes);
     return std::max(schedule_.room > 0 ? 4 : 2, 8 / schedule_.lanes);
   }
 

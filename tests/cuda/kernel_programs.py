@@ -221,6 +221,7 @@ COLUMNS = [
     [(100, 64)],
     [(300, 128)],
     [(1000, 4)],
+    [(5000, 32)],
     [(3000, 1)],
     [(5, 6, 8)],
     [(40, 2000)],
@@ -228,7 +229,7 @@ COLUMNS = [
 
 
 @every(COLUMNS)
-@every(COLUMNS[2:5], dtype=BF16)
+@every(COLUMNS[2:7], dtype=BF16)
 def column_sums(x):
     return [x.sum(0), x.exp().mean(0), x.amax(0)]
 

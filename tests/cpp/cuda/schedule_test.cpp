@@ -77,6 +77,16 @@ TEST(Schedule, FewColumnsAreSplitOverTheirRows) {
   EXPECT_EQ(source.workspace.constant(), int64_t{768} * 8 * schedule.splits);
 }
 
+TEST(Schedule, FewColumnsOfManyRowsAreReadInVectors) {
+  auto lanes = [](const std::string& rows) {
+    const std::string text = "%0: bf16[" + rows + ", 64]{64, 1} cpu = input x\n" +
+                             "%1: bf16[64]{1} cpu = aten::sum.dim_IntList(%0, [0], false, none)\nreturn (%1)\n";
+    return scheduled(kernel_of(text)).lanes;
+  };
+  EXPECT_EQ(lanes("1048576"), 8);
+  EXPECT_EQ(lanes("512"), 2);
+}
+
 // Gradients of a layer norm's weights: two numbers per row lie next to each other, the large operands do along a row.
 TEST(Schedule, LargeOperandsChooseTheAxis) {
   const auto kernel = kernel_of(R"(%0: bf16[32768, 2048]{2048, 1} cpu = input x

@@ -222,6 +222,20 @@ TEST(Schedule, PartsOfALaunch) {
   EXPECT_EQ(kernels(updates("f32[4000]{1048576}", "f32[3000]{1048576} cuda:0")), 2u) << "indices are narrow";
 }
 
+// What a maximum is found in may be computed again in another kernel, and compared.
+TEST(Schedule, ResultsOf16BitsAreComputedByFastFunctions) {
+  auto is_fast = [](const std::string& type, const std::string& call, const std::string& more = "") {
+    const auto kernel = kernel_of("%0: " + type + " cpu = input x\n%1: " + type + " cpu = " + call + "\n" +
+                                  (more.empty() ? "return (%1)\n" : more));
+    return emit_kernel(kernel, scheduled(kernel), {false, false}).text.find("#define GL_NEARLY") == 0;
+  };
+  EXPECT_TRUE(is_fast("bf16[512, 64]{64, 1}", "aten::exp.default(%0)"));
+  EXPECT_TRUE(is_fast("f16[512, 64]{64, 1}", "aten::_softmax.default(%0, 1, false)"));
+  EXPECT_FALSE(is_fast("f32[512, 64]{64, 1}", "aten::exp.default(%0)"));
+  EXPECT_FALSE(is_fast("bf16[512, 64]{64, 1}", "aten::exp.default(%0)",
+                       "%2: bf16[512]{1} cpu = aten::amax.default(%1, [1], false)\nreturn (%2)\n"));
+}
+
 TEST(Schedule, ATransposeHasTiles) {
   const auto kernel = kernel_of(R"(%0: f32[512, 256]{256, 1} cpu = input x
 %1: f32[256, 512]{1, 256} cpu = aten::transpose.int(%0, 0, 1)

@@ -19,6 +19,26 @@ using codegen::ScalarNode;
 using ir::Sym;
 using Kind = ScalarNode::Kind;
 
+// Whether results are rounded so far that fast functions do. Values that may be computed again to be compared are not
+// theirs: what a maximum is found in, and what is equal to one.
+bool computes_nearly(const Kernel& kernel) {
+  using codegen::Prim;
+  auto is_exact = [&](const ScalarNode& node) {
+    if (node.kind == Kind::Prim) return node.prim == Prim::Eq || node.prim == Prim::Ne;
+    const bool picks = (node.kind == Kind::Reduce || node.kind == Kind::Across) &&
+                       (node.reduce == codegen::ReduceKind::Max || node.reduce == codegen::ReduceKind::Min);
+    return picks && kernel.nodes[static_cast<size_t>(node.args[0])].kind != Kind::Load;
+  };
+  if (std::any_of(kernel.nodes.begin(), kernel.nodes.end(), is_exact)) return false;
+  bool rounded = false;
+  for (const auto& buffer : kernel.buffers) {
+    if (!ir::is_floating(buffer.dtype)) continue;
+    if (ir::bytes(buffer.dtype) > 2) return false;
+    rounded = rounded || buffer.written;
+  }
+  return rounded;
+}
+
 class KernelEmitter : AcrossWriter {
  public:
   KernelEmitter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
@@ -72,8 +92,9 @@ class KernelEmitter : AcrossWriter {
 
  private:
   std::string types() const {
-    return schedule_.wide ? "typedef long long idx;\ntypedef unsigned long long uidx;\n"
-                          : "typedef int idx;\ntypedef unsigned uidx;\n";
+    const std::string how = computes_nearly(kernel_) ? "#define GL_NEARLY\n" : "";
+    return how + (schedule_.wide ? "typedef long long idx;\ntypedef unsigned long long uidx;\n"
+                                 : "typedef int idx;\ntypedef unsigned uidx;\n");
   }
 
   // --- the program ---------------------------------------------------------------------------------------------------
@@ -307,7 +328,7 @@ class KernelEmitter : AcrossWriter {
 
   // Of a thread: more where a processor has few threads, and where a vector of many elements is soon used up.
   int loads_in_flight() const {
-    if (!is_rows()) return 4;
+    if (!is_rows()) return std::max(4, schedule_.lanes);
     return std::max(schedule_.room > 0 ? 4 : 2, 8 / schedule_.lanes);
   }
 

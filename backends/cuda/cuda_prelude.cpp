@@ -34,6 +34,21 @@ __device__ inline float gl_from_f16(gl_f16 x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x.bits));
   return r;
 }
+__device__ inline float gl_exp_nearly(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+  return r;
+}
+__device__ inline float gl_inverse_nearly(float x) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+  return r;
+}
+__device__ inline float gl_div_nearly(float a, float b) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
 #endif
 __device__ inline float gl_up(gl_bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 __device__ inline float gl_up(gl_f16 x) { return gl_from_f16(x); }
@@ -73,6 +88,18 @@ template <int n, class T, class C> __device__ inline void gl_store(T* to, const 
 
 template <class T> __device__ inline T gl_least(T a, T b) { return a < b || a != a ? a : b; }
 template <class T> __device__ inline T gl_most(T a, T b) { return a > b || a != a ? a : b; }
+#if !defined(GL_CONVERSIONS) && __CUDA_ARCH__ >= 800
+__device__ inline float gl_least(float a, float b) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+__device__ inline float gl_most(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+#endif
 template <class T> __device__ inline T gl_power(T base, T exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) ? -1 : 1) : 0;
   unsigned long long result = 1, square = (unsigned long long)base;
@@ -87,8 +114,37 @@ struct gl_max { template <class T> static __device__ inline T of(T a, T b) { ret
 struct gl_any { template <class T> static __device__ inline T of(T a, T b) { return a || b; } };
 struct gl_all { template <class T> static __device__ inline T of(T a, T b) { return a && b; } };
 
-__device__ inline float gl_exp(float x) { return expf(x); }
 __device__ inline double gl_exp(double x) { return exp(x); }
+__device__ inline double gl_tanh(double x) { return tanh(x); }
+__device__ inline double gl_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+__device__ inline double gl_erf(double x) { return erf(x); }
+__device__ inline double gl_div(double a, double b) { return a / b; }
+#ifdef GL_NEARLY  // some units in the last place off, for results of 16 bits
+__device__ inline float gl_exp(float x) { return gl_exp_nearly(x); }
+__device__ inline float gl_div(float a, float b) { return gl_div_nearly(a, b); }
+__device__ inline float gl_sigmoid(float x) { return gl_inverse_nearly(1.0f + gl_exp_nearly(-x)); }
+__device__ inline float gl_tanh(float x) {
+  const float square = x * x;
+  const float small = x * fmaf(square, fmaf(square, 0.13333333f, -0.33333333f), 1.0f);
+  const float large = fmaf(-2.0f, gl_inverse_nearly(1.0f + gl_exp_nearly(2.0f * x)), 1.0f);
+  return square < 0.01f ? small : large;
+}
+// Abramowitz and Stegun, 7.1.26; small ones by their series.
+__device__ inline float gl_erf(float x) {
+  const float size = fabsf(x), square = x * x, t = gl_inverse_nearly(fmaf(0.3275911f, size, 1.0f));
+  float sum = fmaf(t, 1.061405429f, -1.453152027f);
+  sum = fmaf(t, fmaf(t, fmaf(t, sum, 1.421413741f), -0.284496736f), 0.254829592f);
+  const float large = copysignf(fmaf(-t * sum, gl_exp_nearly(-square), 1.0f), x);
+  const float small = x * fmaf(square, fmaf(square, 0.112837917f, -0.376126389f), 1.128379167f);
+  return square < 0.01f ? small : large;
+}
+#else
+__device__ inline float gl_erf(float x) { return erff(x); }
+__device__ inline float gl_exp(float x) { return expf(x); }
+__device__ inline float gl_div(float a, float b) { return a / b; }
+__device__ inline float gl_sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+__device__ inline float gl_tanh(float x) { return tanhf(x); }
+#endif
 // A sum of exp(x - own), as one of exp(x - most).
 template <class T> __device__ inline T gl_rescaled(T sum, T own, T most) {
   return sum * gl_exp(own == most ? 0 : own - most);

@@ -249,7 +249,11 @@ class Scheduler {
   bool fills(int lanes) const {
     if (made_.shape == Shape::Rows) return true;
     const Sym results = product(kernel_, made_.kept);
-    const int64_t want = made_.shape == Shape::Elements ? int64_t{target_.processors} * 256 : kWarp;
+    // Of many rows, neighbouring threads have some each.
+    constexpr int64_t kManyRows = 4096, kLeastVectors = 4;
+    const bool many = hint(product(kernel_, made_.inner), kManyRows) >= kManyRows;
+    const int64_t columns = many ? kLeastVectors : kWarp;
+    const int64_t want = made_.shape == Shape::Elements ? int64_t{target_.processors} * 256 : columns;
     return !results.is_constant() || results.constant() / lanes >= want || lanes <= 2;
   }
 

@@ -52,6 +52,10 @@ inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
 inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
 
+inline float gl_exp_nearly(float x) { return expf(x); }
+inline float gl_inverse_nearly(float x) { return 1.0f / x; }
+inline float gl_div_nearly(float a, float b) { return a / b; }
+
 struct gl_bf16;
 struct gl_f16;
 template <class T = gl_bf16>

@@ -169,6 +169,28 @@ def special_values(x, y):
 PROGRAMS.append(Program("special_values", special_values, _special))
 
 
+def functions_of_16_bits(x):
+    return [
+        x.tanh(),
+        x.erf(),
+        x.sigmoid(),
+        x.exp(),
+        F.gelu(x),
+        1 / (x.abs() + 1e-3),
+        x.softmax(-1),
+        x.sum(-1) / x[:, 0],
+    ]
+
+
+for _dtype in (BF16, F16):
+    # Small, usual and large arguments of both signs, infinite ones and NaN.
+    _sizes = torch.logspace(-4, 2, 252, dtype=torch.float64).tolist() + [0.0, float("inf"), float("nan"), 3e38]
+    _values = torch.tensor([_sizes, [-size for size in _sizes]]).to(_dtype)
+    PROGRAMS.append(
+        Program(f"functions_of_16_bits {_dtype}", functions_of_16_bits, lambda device, v=_values: [v.to(device)])
+    )
+
+
 # --- rows ---
 ROWS = [[(4, 3)], [(5, 16)], [(3, 64)], [(40, 128)], [(6, 257)], [(3, 1024)], [(2, 4096)], [(2, 3, 40)], [(300, 8)]]
 
@@ -221,6 +243,7 @@ COLUMNS = [
     [(100, 64)],
     [(300, 128)],
     [(1000, 4)],
+    [(5000, 32)],
     [(3000, 1)],
     [(5, 6, 8)],
     [(40, 2000)],
@@ -228,7 +251,7 @@ COLUMNS = [
 
 
 @every(COLUMNS)
-@every(COLUMNS[2:5], dtype=BF16)
+@every(COLUMNS[2:7], dtype=BF16)
 def column_sums(x):
     return [x.sum(0), x.exp().mean(0), x.amax(0)]
 

@@ -77,6 +77,16 @@ TEST(Schedule, FewColumnsAreSplitOverTheirRows) {
   EXPECT_EQ(source.workspace.constant(), int64_t{768} * 8 * schedule.splits);
 }
 
+TEST(Schedule, FewColumnsOfManyRowsAreReadInVectors) {
+  auto lanes = [](const std::string& rows) {
+    const std::string text = "%0: bf16[" + rows + ", 64]{64, 1} cpu = input x\n" +
+                             "%1: bf16[64]{1} cpu = aten::sum.dim_IntList(%0, [0], false, none)\nreturn (%1)\n";
+    return scheduled(kernel_of(text)).lanes;
+  };
+  EXPECT_EQ(lanes("1048576"), 8);
+  EXPECT_EQ(lanes("512"), 2);
+}
+
 // Gradients of a layer norm's weights: two numbers per row lie next to each other, the large operands do along a row.
 TEST(Schedule, LargeOperandsChooseTheAxis) {
   const auto kernel = kernel_of(R"(%0: bf16[32768, 2048]{2048, 1} cpu = input x
@@ -210,6 +220,20 @@ TEST(Schedule, PartsOfALaunch) {
   EXPECT_EQ(kernels(updates("f32[40]{1}", "f32[50]{1} cuda:0")), 1u);
   EXPECT_EQ(kernels(updates("f32[40]{1}", "f32[50]{1} cuda:1")), 2u) << "a launch is on one GPU";
   EXPECT_EQ(kernels(updates("f32[4000]{1048576}", "f32[3000]{1048576} cuda:0")), 2u) << "indices are narrow";
+}
+
+// What a maximum is found in may be computed again in another kernel, and compared.
+TEST(Schedule, ResultsOf16BitsAreComputedByFastFunctions) {
+  auto is_fast = [](const std::string& type, const std::string& call, const std::string& more = "") {
+    const auto kernel = kernel_of("%0: " + type + " cpu = input x\n%1: " + type + " cpu = " + call + "\n" +
+                                  (more.empty() ? "return (%1)\n" : more));
+    return emit_kernel(kernel, scheduled(kernel), {false, false}).text.find("#define GL_NEARLY") == 0;
+  };
+  EXPECT_TRUE(is_fast("bf16[512, 64]{64, 1}", "aten::exp.default(%0)"));
+  EXPECT_TRUE(is_fast("f16[512, 64]{64, 1}", "aten::_softmax.default(%0, 1, false)"));
+  EXPECT_FALSE(is_fast("f32[512, 64]{64, 1}", "aten::exp.default(%0)"));
+  EXPECT_FALSE(is_fast("bf16[512, 64]{64, 1}", "aten::exp.default(%0)",
+                       "%2: bf16[512]{1} cpu = aten::amax.default(%1, [1], false)\nreturn (%2)\n"));
 }
 
 TEST(Schedule, ATransposeHasTiles) {

@@ -1,13 +1,15 @@
 # make demo    environment, build, then examples/train_mlp.py
-# make test    build, C++ tests, Python tests, style, and the torch-free layers on other CPythons that are there
+# make test    build, C++ tests, Python tests, style, and the interpreter's layers on other CPythons that are there
 #
 # make asan    the C++ tests and a capture with backward under AddressSanitizer (GCC)
 # make valgrind  captures and the C++ tests that need torch under valgrind's memcheck, on the usual build
 #
 # PYTHON: the interpreter (3.11 or 3.12). VENV: the environment, made when missing; one that has torch keeps it.
+# WORKERS: processes that run Python tests, one per core by default.
 # TORCH: what pip is asked for when the environment has none, for instance TORCH='torch==2.12.0'.
 
 VENV ?= .venv
+WORKERS ?= auto
 TORCH ?= torch==2.13.0
 ONEDNN = onednn-devel-cpu-gomp==2023.2.0
 PYTHON ?= $(shell for p in python3 python3.12 python3.11 python; do \
@@ -40,8 +42,8 @@ environment: $(RUN)
 		$(RUN) -m pip install -q '$(ONEDNN)' || echo "no oneDNN for this machine: torch's kernels are used"
 
 test-tools: environment
-	@$(RUN) -c 'import pytest, pytest_timeout, hypothesis, PIL, ruff, clang_format' 2>/dev/null || \
-		$(RUN) -m pip install -q 'pytest>=8' pytest-timeout hypothesis pillow 'ruff>=0.17,<0.18' 'clang-format>=23,<24'
+	@$(RUN) -c 'import pytest, pytest_timeout, xdist, hypothesis, PIL, ruff, clang_format' 2>/dev/null || \
+		$(RUN) -m pip install -q 'pytest>=8' pytest-timeout pytest-xdist hypothesis pillow 'ruff>=0.17,<0.18' 'clang-format>=23,<24'
 
 build: environment
 	$(RUN) -m pip install -q --no-build-isolation --no-deps -e .
@@ -60,10 +62,13 @@ BUILD = build/$(shell $(RUN) -c 'import sys; print(sys.implementation.cache_tag)
 ctest:
 	$(VENV)/bin/ctest --test-dir $(BUILD) --output-on-failure
 
-# Models, operators and random graphs once more with all passes off.
+# Tests that measure time, and those that share a GPU, run one after another. Models, operators and random graphs run once
+# more with all passes off.
+BESIDE = -n $(WORKERS) --dist worksteal
 pytest:
-	GRAPHLIFT_STRICT=1 $(RUN) -m pytest tests
-	GRAPHLIFT_STRICT=1 GRAPHLIFT_SKIP_PASSES=all $(RUN) -m pytest -m without_passes tests
+	GRAPHLIFT_STRICT=1 $(RUN) -m pytest $(BESIDE) -m "not alone and not gpu" tests
+	GRAPHLIFT_STRICT=1 $(RUN) -m pytest -m "alone or gpu" tests
+	GRAPHLIFT_STRICT=1 GRAPHLIFT_SKIP_PASSES=all $(RUN) -m pytest $(BESIDE) -m "without_passes and not gpu" tests
 
 lint: test-tools
 	$(RUN) -m ruff check .

@@ -45,7 +45,11 @@ class CMakeBuild(build_ext):
         tests = "ON" if os.environ.get("GRAPHLIFT_BUILD_TESTS", "0") not in ("", "0") else "OFF"
         configure = [find_tool("cmake"), "-G", "Ninja", "-S", str(ROOT), "-B", str(build)]
         configure += [f"-DCMAKE_MAKE_PROGRAM={find_tool('ninja')}", f"-DPython_EXECUTABLE={sys.executable}"]
-        configure += [f"-DGRAPHLIFT_BUILD_TESTS={tests}", *shlex.split(os.environ.get("GRAPHLIFT_CMAKE_ARGS", ""))]
+        configure += [
+            f"-DGRAPHLIFT_BUILD_TESTS={tests}",
+            "-DCMAKE_UNITY_BUILD=ON",
+            *shlex.split(os.environ.get("GRAPHLIFT_CMAKE_ARGS", "")),
+        ]
         subprocess.run(configure, check=True)
         subprocess.run([configure[0], "--build", str(build), "--parallel", str(job_count())], check=True)
         target = Path(self.get_ext_fullpath(extension.name)).resolve()

@@ -2,8 +2,8 @@
 
 # gl_layer(name [TORCH] [FOLDER dir] [LEFT_OUT regex] [PLAIN regex] DEPENDS layers...): library gl_<name> of every .cpp below csrc/<name>. A
 # folder without sources gives a header-only library. TORCH: the sources may include torch's headers, which are compiled once
-# for all; those whose path matches PLAIN include none and are compiled without them. LEFT_OUT: sources whose path matches are
-# not compiled.
+# for all; those whose path matches PLAIN include none and are compiled without them (an object library of their own, so that no
+# unity batch mixes the two kinds). LEFT_OUT: sources whose path matches are not compiled.
 function(gl_layer name)
   cmake_parse_arguments(arg "TORCH" "FOLDER;LEFT_OUT;PLAIN" "DEPENDS" ${ARGN})
   if(NOT arg_FOLDER)
@@ -14,6 +14,15 @@ function(gl_layer name)
     list(FILTER sources EXCLUDE REGEX "${arg_LEFT_OUT}")
   endif()
   list(TRANSFORM arg_DEPENDS PREPEND gl_)
+  if(arg_PLAIN)
+    set(plain ${sources})
+    list(FILTER plain INCLUDE REGEX "/${arg_PLAIN}[.]cpp$")
+    list(REMOVE_ITEM sources ${plain})
+    add_library(gl_${name}_plain OBJECT ${plain})
+    target_include_directories(gl_${name}_plain PRIVATE "${PROJECT_SOURCE_DIR}/csrc" "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(gl_${name}_plain PRIVATE ${arg_DEPENDS} Python::Module)
+    list(APPEND sources $<TARGET_OBJECTS:gl_${name}_plain>)
+  endif()
   if(sources)
     add_library(gl_${name} STATIC ${sources})
     set(scope PUBLIC)
@@ -25,10 +34,6 @@ function(gl_layer name)
   target_link_libraries(gl_${name} ${scope} ${arg_DEPENDS} Python::Module)
   if(arg_TORCH)
     gl_use_torch(gl_${name} ${scope})
-  endif()
-  if(arg_PLAIN)
-    list(FILTER sources INCLUDE REGEX "/${arg_PLAIN}[.]cpp$")
-    set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 
@@ -81,8 +86,11 @@ function(gl_test name)
   if(arg_TORCH)
     gl_use_torch(${name} PRIVATE)
   endif()
-  # -fPIC, as everything else: else the precompiled header would not fit.
+  # -fPIC, as everything else: else the precompiled header would not fit. What is tested is optimized, the tests aren't.
   target_compile_options(${name} PRIVATE -fPIC)
+  if(NOT arg_TORCH)
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF ENABLE_EXPORTS ON
                         RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests"
                         BUILD_RPATH "${torch_rpath}")

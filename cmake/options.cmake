@@ -11,6 +11,10 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
 endif()
+# Most of what a file costs is its headers. With -DCMAKE_UNITY_BUILD=ON, as setup.py has it, ten files are compiled as one:
+# a third of the time for all, more for a change of one file. So names are unique in a layer, in unnamed namespaces too.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+
 # No debug information in Release: it doubles the time of the files that include torch.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g0 -DNDEBUG")
 

@@ -7,6 +7,8 @@ from pathlib import Path
 os.environ.setdefault("GRAPHLIFT_STRICT", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 sys.path.insert(0, str(Path(__file__).parent))
+if "PYTEST_XDIST_WORKER" in os.environ:  # a thread that waits leaves its core to the other workers
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 __import__("build_folder")
 
 # Random tests search anew with every run by hand; a run that gates a change repeats itself.

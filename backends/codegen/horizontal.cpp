@@ -12,12 +12,12 @@
 namespace graphlift::codegen {
 namespace {
 
-using Nodes = std::vector<const ir::Node*>;
+using Parts = std::vector<const ir::Node*>;
 
 // Kernels and views that stand one after another, and in which order they may run instead.
 class Run {
  public:
-  Run(const FusedGraph& fused, const HorizontalOptions& options, const Nodes& nodes) : fused_(fused), nodes_(nodes) {
+  Run(const FusedGraph& fused, const HorizontalOptions& options, const Parts& nodes) : fused_(fused), nodes_(nodes) {
     for (size_t i = 0; i < nodes.size(); ++i) place_[nodes[i]] = static_cast<int>(i);
     before_.resize(nodes.size());
     levels_.resize(nodes.size(), 0);
@@ -26,7 +26,7 @@ class Run {
   }
 
   // What runs one after another; several nodes: together.
-  std::vector<Nodes> steps() {
+  std::vector<Parts> steps() {
     emitted_.assign(nodes_.size(), false);
     for (size_t i = 0; i < nodes_.size(); ++i) emit(static_cast<int>(i));
     return std::move(steps_);
@@ -69,7 +69,7 @@ class Run {
     return any && kernel.axes[0].extent.constant() <= options.most_elements ? kind + "\n" + print(*any) : "";
   }
 
-  // Nodes of one level wait for each other in no way, and neither do sets of them.
+  // Parts of one level wait for each other in no way, and neither do sets of them.
   void find_sets(const HorizontalOptions& options) {
     std::map<std::pair<int, std::string>, std::vector<int>> found;
     for (size_t i = 0; i < nodes_.size(); ++i)
@@ -86,7 +86,7 @@ class Run {
     const std::vector<int> members = set == set_of_.end() ? std::vector<int>{at} : set->second;
     for (const int member : members)
       for (const int earlier : before_[static_cast<size_t>(member)]) emit(earlier);
-    Nodes step;
+    Parts step;
     for (const int member : members) {
       emitted_[static_cast<size_t>(member)] = true;
       step.push_back(nodes_[static_cast<size_t>(member)]);
@@ -95,14 +95,14 @@ class Run {
   }
 
   const FusedGraph& fused_;
-  const Nodes& nodes_;
+  const Parts& nodes_;
   std::unordered_map<const ir::Node*, int> place_;
   std::unordered_map<ir::ValueRef, std::vector<int>, ir::ValueHash> readers_;  // of memory
   std::vector<std::vector<int>> before_;
   std::vector<int> levels_;
   std::unordered_map<int, std::vector<int>> set_of_;
   std::vector<bool> emitted_;
-  std::vector<Nodes> steps_;
+  std::vector<Parts> steps_;
 };
 
 // The graph written again with these steps.
@@ -110,11 +110,11 @@ class Writer {
  public:
   explicit Writer(FusedGraph* fused) : fused_(*fused) {}
 
-  void write(const std::vector<Nodes>& steps) {
+  void write(const std::vector<Parts>& steps) {
     for (const ir::Node* input : fused_.graph->inputs())
       values_[{const_cast<ir::Node*>(input), 0}] = {graph_->add_input(input->input_name, *input->outputs[0]), 0};
     find_read_outside();
-    for (const Nodes& step : steps) step.size() == 1 ? copy(*step[0]) : join(step);
+    for (const Parts& step : steps) step.size() == 1 ? copy(*step[0]) : join(step);
     for (const ir::Arg& output : fused_.graph->outputs()) graph_->outputs().push_back(translated(output));
     fused_.graph = std::move(graph_);
   }
@@ -147,7 +147,7 @@ class Writer {
     put(node, made, 0);
   }
 
-  void join(const Nodes& parts) {
+  void join(const Parts& parts) {
     const Kernel& first = fused_.kernels[index_of(*parts[0])];
     const auto any = of_any_size(first);
     MultiKernel multi{{}, {}, any ? *any : first};
@@ -181,11 +181,11 @@ class Writer {
 }  // namespace
 
 void fuse_horizontally(FusedGraph* fused, const HorizontalOptions& options) {
-  std::vector<Nodes> steps;
+  std::vector<Parts> steps;
   bool any = false;
-  Nodes run;
+  Parts run;
   auto end_run = [&] {
-    for (Nodes& step : Run(*fused, options, run).steps()) {
+    for (Parts& step : Run(*fused, options, run).steps()) {
       any = any || step.size() > 1;
       steps.push_back(std::move(step));
     }

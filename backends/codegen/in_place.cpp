@@ -10,8 +10,6 @@
 namespace graphlift::codegen {
 namespace {
 
-using Kind = ScalarNode::Kind;
-
 bool same(const Affine& a, const Affine& b) { return a.offset.same(b.offset) && ops::same(a.strides, b.strides); }
 
 class InPlaceWriter {
@@ -76,8 +74,9 @@ class InPlaceWriter {
     }
     if (!index || kernel.has_reduction()) return false;
     for (const ScalarNode& node : kernel.nodes) {
-      if (node.kind == Kind::Reduce) return false;
-      if (node.kind == Kind::Load && node.buffer == input && !(node.args.empty() && same(node.index, *index)))
+      if (node.kind == ScalarNode::Kind::Reduce) return false;
+      if (node.kind == ScalarNode::Kind::Load && node.buffer == input &&
+          !(node.args.empty() && same(node.index, *index)))
         return false;
     }
     kernel.buffers[static_cast<size_t>(input)].written = true;

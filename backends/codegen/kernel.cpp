@@ -6,8 +6,6 @@
 namespace graphlift::codegen {
 namespace {
 
-using Kind = ScalarNode::Kind;
-
 std::string print(const Affine& index) {
   std::string text = "[" + index.offset.str();
   for (size_t axis = 0; axis < index.strides.size(); ++axis) {
@@ -20,26 +18,26 @@ std::string print(const Affine& index) {
 
 std::string print_node(const ScalarNode& node) {
   switch (node.kind) {
-    case Kind::Load: {
+    case ScalarNode::Kind::Load: {
       std::string text = "load b" + std::to_string(node.buffer) + print(node.index);
       for (size_t i = 0; i < node.args.size(); ++i)
         text += " + " + node.steps[i].str() + "*v" + std::to_string(node.args[i]);
       return text;
     }
-    case Kind::Number: {
+    case ScalarNode::Kind::Number: {
       if (!ir::is_floating(node.type)) return "number " + node.integer.str();
       char text[40];
       std::snprintf(text, sizeof text, "number %a", node.real);
       return text;
     }
-    case Kind::Index:
+    case ScalarNode::Kind::Index:
       return "index " + print(node.index);
     default:
       break;
   }
-  std::string text(node.kind == Kind::Prim ? row(node.prim).name : name(node.reduce));
-  if (node.kind == Kind::Reduce) text = "reduce " + text;
-  if (node.kind == Kind::Across) text = "across " + text;
+  std::string text(node.kind == ScalarNode::Kind::Prim ? row(node.prim).name : name(node.reduce));
+  if (node.kind == ScalarNode::Kind::Reduce) text = "reduce " + text;
+  if (node.kind == ScalarNode::Kind::Across) text = "across " + text;
   for (const int arg : node.args) text += " v" + std::to_string(arg);
   return text;
 }
@@ -47,7 +45,7 @@ std::string print_node(const ScalarNode& node) {
 template <class Visit>
 void for_each_index(Kernel* kernel, Visit visit) {
   for (ScalarNode& node : kernel->nodes)
-    if (node.kind == Kind::Load || node.kind == Kind::Index) visit(node.index);
+    if (node.kind == ScalarNode::Kind::Load || node.kind == ScalarNode::Kind::Index) visit(node.index);
   for (KernelStore& store : kernel->stores) visit(store.index);
 }
 
@@ -73,13 +71,14 @@ bool Kernel::has_reduction() const {
 }
 
 bool Kernel::has_across() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const ScalarNode& node) { return node.kind == Kind::Across; });
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const ScalarNode& node) { return node.kind == ScalarNode::Kind::Across; });
 }
 
 std::vector<bool> Kernel::find_late() const {
   std::vector<bool> late;
   for (const ScalarNode& node : nodes) {
-    bool found = node.kind == Kind::Across;
+    bool found = node.kind == ScalarNode::Kind::Across;
     for (const int arg : node.args) found = found || late[static_cast<size_t>(arg)];
     late.push_back(found);
   }
@@ -119,8 +118,8 @@ std::vector<uint64_t> find_axes(const Kernel& kernel) {
     for (const int arg : node.args) axes |= found[static_cast<size_t>(arg)];
     for (size_t axis = 0; axis < node.index.strides.size(); ++axis)
       if (!node.index.strides[axis].same(0)) axes |= uint64_t{1} << axis;
-    if (node.kind == Kind::Reduce) axes &= ~reduced;
-    if (node.kind == Kind::Across) axes &= reduced;
+    if (node.kind == ScalarNode::Kind::Reduce) axes &= ~reduced;
+    if (node.kind == ScalarNode::Kind::Across) axes &= reduced;
     found.push_back(axes);
   }
   return found;
@@ -139,11 +138,12 @@ std::string verify_across(const Kernel& kernel) {
     if (!kernel.axes[axis].reduced) kept |= uint64_t{1} << axis;
   for (size_t i = 0; i < kernel.nodes.size(); ++i) {
     const ScalarNode& node = kernel.nodes[i];
-    const bool reduces = node.kind == Kind::Reduce || node.kind == Kind::Across;
+    const bool reduces = node.kind == ScalarNode::Kind::Reduce || node.kind == ScalarNode::Kind::Across;
     if (reduces && late[static_cast<size_t>(node.args[0])]) return "a row reads what waits for all rows";
-    if (!late[i] || node.kind == Kind::Across) continue;
+    if (!late[i] || node.kind == ScalarNode::Kind::Across) continue;
     for (const int arg : node.args)
-      if (axes[static_cast<size_t>(arg)] & kept || kernel.nodes[static_cast<size_t>(arg)].kind == Kind::Reduce)
+      if (axes[static_cast<size_t>(arg)] & kept ||
+          kernel.nodes[static_cast<size_t>(arg)].kind == ScalarNode::Kind::Reduce)
         return "a reduction across rows is used beside what varies with the row";
   }
   for (const KernelStore& store : kernel.stores)
@@ -164,13 +164,15 @@ std::string verify(const Kernel& kernel) {
     const std::string at = " at v" + std::to_string(i);
     for (const int arg : node.args)
       if (arg < 0 || static_cast<size_t>(arg) >= i) return "an operand that is not computed before" + at;
-    if ((node.kind == Kind::Load || node.kind == Kind::Index) && node.index.strides.size() != axes)
+    if ((node.kind == ScalarNode::Kind::Load || node.kind == ScalarNode::Kind::Index) &&
+        node.index.strides.size() != axes)
       return "an index of other axes" + at;
-    if (node.kind == Kind::Load && !is_buffer(node.buffer)) return "a load of no buffer" + at;
-    if (node.kind == Kind::Load && node.steps.size() != node.args.size()) return "a load with other steps" + at;
-    if ((node.kind == Kind::Reduce || node.kind == Kind::Across) && node.args.size() != 1)
+    if (node.kind == ScalarNode::Kind::Load && !is_buffer(node.buffer)) return "a load of no buffer" + at;
+    if (node.kind == ScalarNode::Kind::Load && node.steps.size() != node.args.size())
+      return "a load with other steps" + at;
+    if ((node.kind == ScalarNode::Kind::Reduce || node.kind == ScalarNode::Kind::Across) && node.args.size() != 1)
       return "a reduction of other than one operand" + at;
-    if (node.kind == Kind::Prim && static_cast<int>(node.args.size()) != row(node.prim).arity)
+    if (node.kind == ScalarNode::Kind::Prim && static_cast<int>(node.args.size()) != row(node.prim).arity)
       return "a primitive with other operands" + at;
   }
   for (const KernelStore& store : kernel.stores) {

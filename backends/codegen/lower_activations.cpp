@@ -152,7 +152,7 @@ bool mish(LowerCall& call) {
   return call.give(x * tanh(apply(Prim::Log1p, exp(x))));
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerActivations[] = {
     GL_LOWER("gelu", "default", gelu),
     GL_LOWER("gelu_backward", "default", gelu_backward),
     GL_LOWER("silu", "default", silu),
@@ -178,6 +178,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_activations_rows() { return kRows; }
+std::span<const LowerRow> lower_activations_rows() { return kLowerActivations; }
 
 }  // namespace graphlift::codegen

@@ -127,7 +127,7 @@ bool power_number(LowerCall& call) {
 
 bool power(LowerCall& call) { return ir::is_floating(call.out().dtype) && binary<Prim::Pow>(call); }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerBinary[] = {
     GL_LOWER("add", "Tensor", add),
     GL_LOWER("add", "Scalar", add),
     GL_LOWER("sub", "Tensor", subtract),
@@ -179,6 +179,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_binary_rows() { return kRows; }
+std::span<const LowerRow> lower_binary_rows() { return kLowerBinary; }
 
 }  // namespace graphlift::codegen

@@ -40,7 +40,7 @@ bool arange_step(LowerCall& call) {
          arange(call, call.sym(0), call.sym(2));
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerFactories[] = {
     GL_LOWER("zeros", "default", constant<0>),     GL_LOWER("zeros_like", "default", constant<0>),
     GL_LOWER("new_zeros", "default", constant<0>), GL_LOWER("ones", "default", constant<1>),
     GL_LOWER("ones_like", "default", constant<1>), GL_LOWER("new_ones", "default", constant<1>),
@@ -53,6 +53,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_factories_rows() { return kRows; }
+std::span<const LowerRow> lower_factories_rows() { return kLowerFactories; }
 
 }  // namespace graphlift::codegen

@@ -187,7 +187,7 @@ bool index(LowerCall& call) {
   return gatherer.give();
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerIndexing[] = {
     GL_LOWER("embedding", "default", embedding), GL_LOWER("index_select", "default", index_select),
     GL_LOWER("gather", "default", gather),       GL_LOWER("index", "Tensor", index),
     GL_LOWER("_unsafe_index", "Tensor", index),
@@ -195,6 +195,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_indexing_rows() { return kRows; }
+std::span<const LowerRow> lower_indexing_rows() { return kLowerIndexing; }
 
 }  // namespace graphlift::codegen

@@ -166,7 +166,7 @@ bool nll_loss_backward(LowerCall& call) {
   return call.give(select(kept, 0.0 - grad, grad.number(0.0)));
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerLosses[] = {
     GL_LOWER("mse_loss", "default", mse_loss),
     GL_LOWER("mse_loss_backward", "default", mse_loss_backward),
     GL_LOWER("smooth_l1_loss", "default", smooth_l1_loss),
@@ -179,6 +179,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_losses_rows() { return kRows; }
+std::span<const LowerRow> lower_losses_rows() { return kLowerLosses; }
 
 }  // namespace graphlift::codegen

@@ -13,13 +13,6 @@ using ir::DType;
 using Flags = std::vector<bool>;
 
 // Elements in a sum over the dims.
-ir::Sym count(const Expr& x, const Flags& dims) {
-  ir::Sym elements = 1;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i]) elements = elements * x.sizes()[i];
-  return elements;
-}
-
 Expr optional_or(LowerCall& call, size_t i, DType dtype, const Expr& like, double otherwise) {
   return call.none(i) ? like.number(otherwise) : call.operand(i, dtype);
 }
@@ -456,7 +449,7 @@ bool group_norm_backward(LowerCall& call) {
   return call.wants(2) ? call.give(reshaped(sum(grad, others), call.out(2).sizes)) : call.give_nothing();
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerNorms[] = {
     GL_LOWER("native_layer_norm", "default", layer_norm),
     GL_LOWER("native_layer_norm_backward", "default", layer_norm_backward),
     GL_LOWER("_fused_rms_norm", "default", rms_norm),
@@ -472,6 +465,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_norms_rows() { return kRows; }
+std::span<const LowerRow> lower_norms_rows() { return kLowerNorms; }
 
 }  // namespace graphlift::codegen

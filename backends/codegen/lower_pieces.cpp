@@ -135,7 +135,7 @@ bool flip(LowerCall& call) {
   return call.give({&call.graph, call.graph.view(call.tensor(0).value(), call.out().sizes, std::move(map))});
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerPieces[] = {
     GL_LOWER("select_backward", "default", select_backward), GL_LOWER("select_scatter", "default", select_scatter),
     GL_LOWER("slice_backward", "default", slice_backward),   GL_LOWER("slice_scatter", "default", slice_scatter),
     GL_LOWER("constant_pad_nd", "default", constant_pad),    GL_LOWER("flip", "default", flip),
@@ -143,6 +143,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_pieces_rows() { return kRows; }
+std::span<const LowerRow> lower_pieces_rows() { return kLowerPieces; }
 
 }  // namespace graphlift::codegen

@@ -14,13 +14,6 @@ Expr reduced(ReduceKind kind, const Expr& x, const std::vector<bool>& dims, bool
   return {x.graph(), keep ? value : x.graph()->drop_dims(value, dims)};
 }
 
-ir::Sym count(const Expr& x, const std::vector<bool>& dims) {
-  ir::Sym elements = 1;
-  for (size_t i = 0; i < dims.size(); ++i)
-    if (dims[i]) elements = elements * x.sizes()[i];
-  return elements;
-}
-
 // A reduction over no elements has rules of its own in torch.
 bool is_empty(const Expr& x) {
   for (const ir::Sym& size : x.sizes())
@@ -200,7 +193,7 @@ bool log_softmax_backward(LowerCall& call) {
   return call.give(grad - apply(Prim::Exp, y) * sum(grad, dims));
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerReductions[] = {
     GL_LOWER("sum", "default", sum_all),
     GL_LOWER("sum", "dim_IntList", sum_dims),
     GL_LOWER("prod", "default", prod_all),
@@ -231,6 +224,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_reductions_rows() { return kRows; }
+std::span<const LowerRow> lower_reductions_rows() { return kLowerReductions; }
 
 }  // namespace graphlift::codegen

@@ -19,6 +19,13 @@ Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
   return {yes.graph(), yes.graph()->map(Prim::Select, {condition.value(), yes.value(), no.value()})};
 }
 
+ir::Sym count(const Expr& x, const std::vector<bool>& dims) {
+  ir::Sym elements = 1;
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (dims[i]) elements = elements * x.sizes()[i];
+  return elements;
+}
+
 Expr sum(const Expr& a, const std::vector<bool>& dims) {
   return {a.graph(), a.graph()->reduce(ReduceKind::Sum, a.value(), dims)};
 }

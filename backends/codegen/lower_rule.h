@@ -36,7 +36,8 @@ Expr apply(Prim prim, const Expr& a, const Expr& b);
 inline Expr apply(Prim prim, const Expr& a, double b) { return apply(prim, a, a.number(b)); }
 inline Expr apply(Prim prim, double a, const Expr& b) { return apply(prim, b.number(a), b); }
 Expr select(const Expr& condition, const Expr& yes, const Expr& no);
-Expr sum(const Expr& a, const std::vector<bool>& dims);  // dims stay, with size 1
+ir::Sym count(const Expr& x, const std::vector<bool>& dims);  // elements along dims
+Expr sum(const Expr& a, const std::vector<bool>& dims);       // dims stay, with size 1
 
 #define GL_OPERATOR(symbol, prim)                                                         \
   inline Expr operator symbol(const Expr& a, const Expr& b) { return apply(prim, a, b); } \

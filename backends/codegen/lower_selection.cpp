@@ -71,7 +71,7 @@ bool choose_part(LowerCall& call, const ir::ArgList& list, int dim) {
 // tensors, dim; stacked: along a new one. Where nothing has to be computed torch's copies are as good, and where single
 // elements would be written beside each other they are better.
 template <bool stacked>
-bool cat(LowerCall& call) {
+bool concatenate(LowerCall& call) {
   const ir::ArgList* list = call.node.args[0].list();
   bool computed = false;
   for (const ir::Arg& item : *list) computed = computed || memory_of(call.read(*item.value()))->computed();
@@ -93,7 +93,7 @@ bool cat(LowerCall& call) {
   return call.give({&call.graph, call.graph.join(std::move(values), dim, call.out().sizes)});
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerSelection[] = {
     GL_LOWER("where", "self", where),
     GL_LOWER("masked_fill", "Scalar", masked_fill),
     GL_LOWER("masked_fill", "Tensor", masked_fill),
@@ -105,12 +105,12 @@ constexpr LowerRow kRows[] = {
     GL_LOWER("clamp_max", "Tensor", clamp_max),
     GL_LOWER("tril", "default", triangle<Prim::Le>),
     GL_LOWER("triu", "default", triangle<Prim::Ge>),
-    GL_LOWER("cat", "default", cat<false>),
-    GL_LOWER("stack", "default", cat<true>),
+    GL_LOWER("cat", "default", concatenate<false>),
+    GL_LOWER("stack", "default", concatenate<true>),
 };
 
 }  // namespace
 
-std::span<const LowerRow> lower_selection_rows() { return kRows; }
+std::span<const LowerRow> lower_selection_rows() { return kLowerSelection; }
 
 }  // namespace graphlift::codegen

@@ -90,7 +90,7 @@ bool copy(LowerCall& call) {
   return call.give({&call.graph, value});
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerUnary[] = {
     GL_LOWER("exp", "default", unary<Prim::Exp>),
     GL_LOWER("exp2", "default", unary<Prim::Exp2>),
     GL_LOWER("expm1", "default", unary<Prim::Expm1>),
@@ -141,6 +141,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_unary_rows() { return kRows; }
+std::span<const LowerRow> lower_unary_rows() { return kLowerUnary; }
 
 }  // namespace graphlift::codegen

@@ -130,7 +130,7 @@ bool repeat(LowerCall& call) {
   return call.give({&call.graph, call.graph.reshape(copied, call.out().sizes)});
 }
 
-constexpr LowerRow kRows[] = {
+constexpr LowerRow kLowerViews[] = {
     GL_LOWER("view", "default", same_elements),
     GL_LOWER("_unsafe_view", "default", same_elements),
     GL_LOWER("_reshape_alias", "default", same_elements),
@@ -155,6 +155,6 @@ constexpr LowerRow kRows[] = {
 
 }  // namespace
 
-std::span<const LowerRow> lower_views_rows() { return kRows; }
+std::span<const LowerRow> lower_views_rows() { return kLowerViews; }
 
 }  // namespace graphlift::codegen

@@ -4,7 +4,7 @@
 namespace graphlift::codegen {
 namespace {
 
-constexpr PrimRow kRows[] = {
+constexpr PrimRow kPrimitives[] = {
 #define PRIMITIVE(name, arity, result, cost) {#name, arity, PrimResult::result, PrimCost::cost},
 #include "backends/codegen/primitives.def"
 #undef PRIMITIVE
@@ -20,7 +20,7 @@ constexpr ReduceRow kReductions[] = {{"sum", Prim::Add}, {"prod", Prim::Mul}, {"
 
 }  // namespace
 
-const PrimRow& row(Prim prim) { return kRows[static_cast<size_t>(prim)]; }
+const PrimRow& row(Prim prim) { return kPrimitives[static_cast<size_t>(prim)]; }
 
 std::string_view name(ReduceKind kind) { return kReductions[static_cast<size_t>(kind)].name; }
 Prim combiner(ReduceKind kind) { return kReductions[static_cast<size_t>(kind)].combiner; }

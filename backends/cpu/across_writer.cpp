@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kLine = 64;  // blocks share none
 
-int64_t up_to(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t padded_to(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 
@@ -20,12 +20,12 @@ AcrossWriter::AcrossWriter(const codegen::Kernel& kernel, const Schedule& schedu
 }
 
 int64_t AcrossWriter::row_elements() const {
-  int64_t elements = up_to(extent(schedule_.vector_axis).constant(), schedule_.lanes);
+  int64_t elements = padded_to(extent(schedule_.vector_axis).constant(), schedule_.lanes);
   for (const int axis : schedule_.inner) elements *= extent(axis).constant();
   return elements;
 }
 
-int64_t AcrossWriter::slot_bytes(int i) const { return up_to(row_elements() * ir::bytes(node(i).type), kLine); }
+int64_t AcrossWriter::slot_bytes(int i) const { return padded_to(row_elements() * ir::bytes(node(i).type), kLine); }
 
 ir::Sym AcrossWriter::partial_words() const {
   int64_t bytes = 0;
@@ -39,7 +39,7 @@ Reg AcrossWriter::place_in_row() {
   Reg index = whole(0);
   for (const int axis : schedule_.inner)
     index = add(times(index, whole(extent(axis).constant())), index_[static_cast<size_t>(axis)]);
-  const int64_t padded = up_to(extent(schedule_.vector_axis).constant(), schedule_.lanes);
+  const int64_t padded = padded_to(extent(schedule_.vector_axis).constant(), schedule_.lanes);
   return add(times(index, whole(padded)), index_[static_cast<size_t>(schedule_.vector_axis)]);
 }
 
@@ -95,7 +95,7 @@ Reg AcrossWriter::join(int i, const Reg& at) {
 void AcrossWriter::join_blocks(const Reg& unit) {
   const int lanes = schedule_.lanes;
   const ir::Sym& size = extent(schedule_.vector_axis);
-  const int64_t vectors = up_to(size.constant(), lanes) / lanes;
+  const int64_t vectors = padded_to(size.constant(), lanes) / lanes;
   Reg rest = unit;
   const Reg column = times(take(&rest, whole(vectors)), whole(lanes));
   index_[static_cast<size_t>(schedule_.vector_axis)] = column;

@@ -83,11 +83,11 @@ class Transposed final : public Contraction {
 };
 
 using Rows = std::span<const ContractionImplementation>;
-using Cache = codegen::SpecCache<ContractionSpec, Contraction>;
+using ContractionCache = codegen::SpecCache<ContractionSpec, Contraction>;
 
 // The first of `rows` that makes it; `only_worthwhile`: of those ahead for this spec.
-Cache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& given) {
-  Cache::Found out{nullptr, invalid(given)};
+ContractionCache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& given) {
+  ContractionCache::Found out{nullptr, invalid(given)};
   if (!out.why.empty()) return out;
   ContractionSpec spec = canonical(given);
   if (is_empty(spec)) return {std::make_shared<Nothing>(), {}};
@@ -106,8 +106,8 @@ Cache::Found first_of(Rows rows, bool only_worthwhile, const ContractionSpec& gi
   return out;
 }
 
-Cache::Found choose(const ContractionSpec& spec) {
-  Cache::Found out = first_of(kList, true, spec);
+ContractionCache::Found choose(const ContractionSpec& spec) {
+  ContractionCache::Found out = first_of(kList, true, spec);
   if (!out.made && spec.post.empty())
     log(Artifact::PerfHints, [&] { return cat("no contraction for ", spec.str(), ": ", out.why); });
   return out;
@@ -124,13 +124,13 @@ std::vector<std::string_view> contraction_implementations() {
 }
 
 std::shared_ptr<const Contraction> find_contraction(const ContractionSpec& spec, std::string* why) {
-  static Cache& cache = *new Cache;  // never destroyed: runs may outlive static objects
+  static ContractionCache& cache = *new ContractionCache;  // never destroyed: runs may outlive static objects
   return cache.find(spec, why, choose);
 }
 
 std::shared_ptr<const Contraction> make_contraction(std::string_view implementation, const ContractionSpec& spec,
                                                     std::string* why) {
-  Cache::Found found{nullptr, cat("no implementation is called ", implementation)};
+  ContractionCache::Found found{nullptr, cat("no implementation is called ", implementation)};
   for (const ContractionImplementation& row : kList)
     if (row.name == implementation) found = first_of(Rows(&row, 1), false, spec);
   if (why) *why = found.why;

@@ -98,14 +98,14 @@ std::unique_ptr<const Contraction> make(const ContractionSpec& spec, const char*
   return std::make_unique<GemmContraction<Number>>(spec, gemm, a, b, c, beta);
 }
 
-struct Row {
+struct GemmRow {
   ir::DType dtype;
   const char* symbol;
   std::unique_ptr<const Contraction> (*make)(const ContractionSpec&, const char*, std::string*);
 };
-constexpr std::array kRows = {
-    Row{ir::DType::float32, "sgemm_", make<float>},
-    Row{ir::DType::float64, "dgemm_", make<double>},
+constexpr std::array kGemms = {
+    GemmRow{ir::DType::float32, "sgemm_", make<float>},
+    GemmRow{ir::DType::float64, "dgemm_", make<double>},
 };
 
 }  // namespace
@@ -117,7 +117,7 @@ std::unique_ptr<const Contraction> make_gemm(const ContractionSpec& spec, std::s
     if (why) *why = "BLAS has no post-ops";
     return nullptr;
   }
-  for (const Row& row : kRows)
+  for (const GemmRow& row : kGemms)
     if (row.dtype == spec.dtype && row.dtype == spec.out_dtype) return row.make(spec, row.symbol, why);
   if (why) *why = "BLAS has no product of this dtype";
   return nullptr;

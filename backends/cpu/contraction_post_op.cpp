@@ -10,19 +10,19 @@ constexpr PostOpOperand None = PostOpOperand::None;
 constexpr PostOpOperand Tensor = PostOpOperand::Tensor;
 constexpr PostOpOperand Output = PostOpOperand::Output;
 
-struct Row {
+struct PostOpRow {
   std::string_view name;
   PostOpOperand operand;
 };
-constexpr std::array kRows = {
-#define ROW(identifier, name, operand, formula) Row{name, operand},
+constexpr std::array kPostOps = {
+#define ROW(identifier, name, operand, formula) PostOpRow{name, operand},
     GRAPHLIFT_POST_OPS(ROW)
 #undef ROW
 };
 
 }  // namespace
 
-std::string_view name(PostOpKind kind) { return kRows[static_cast<size_t>(kind)].name; }
-PostOpOperand operand_of(PostOpKind kind) { return kRows[static_cast<size_t>(kind)].operand; }
+std::string_view name(PostOpKind kind) { return kPostOps[static_cast<size_t>(kind)].name; }
+PostOpOperand operand_of(PostOpKind kind) { return kPostOps[static_cast<size_t>(kind)].operand; }
 
 }  // namespace graphlift::cpu

@@ -39,10 +39,10 @@ std::string invalid(const ConvolutionSpec& spec) {
   return {};
 }
 
-using Cache = codegen::SpecCache<ConvolutionSpec, Convolution>;
+using ConvolutionCache = codegen::SpecCache<ConvolutionSpec, Convolution>;
 
-Cache::Found make(const ConvolutionSpec& spec) {
-  Cache::Found out{nullptr, invalid(spec)};
+ConvolutionCache::Found make(const ConvolutionSpec& spec) {
+  ConvolutionCache::Found out{nullptr, invalid(spec)};
   if (out.why.empty()) out.made = make_onednn_convolution(spec, &out.why);
   if (!out.made && spec.post.empty())
     log(Artifact::PerfHints, [&] { return cat("no convolution for ", spec.str(), ": ", out.why); });
@@ -74,7 +74,7 @@ std::string ConvolutionSpec::str() const {
 }
 
 std::shared_ptr<const Convolution> find_convolution(const ConvolutionSpec& spec, std::string* why) {
-  static Cache& cache = *new Cache;  // never destroyed: runs may outlive static objects
+  static ConvolutionCache& cache = *new ConvolutionCache;  // never destroyed: runs may outlive static objects
   return cache.find(spec, why, make);
 }
 

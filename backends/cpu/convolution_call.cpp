@@ -13,7 +13,6 @@ namespace graphlift::cpu {
 namespace {
 
 using codegen::NativeOperation;
-using Kind = ConvolutionKind;
 
 constexpr std::string_view kForward = "aten::convolution.default";
 constexpr std::string_view kBackward = "aten::convolution_backward.default";
@@ -70,7 +69,7 @@ std::optional<ConvolutionSpec> common_spec(const ir::Node& node) {
 
 // One result of a call and where its operands are: places among the tensors of the call, -1 for none, and -2 - i for
 // result i.
-struct Part {
+struct ConvolutionPart {
   std::shared_ptr<const Convolution> convolution;
   int input, weight, bias, output;
   std::unique_ptr<WeightCopies> copies = nullptr;  // null: the weight may not be remembered
@@ -90,7 +89,7 @@ class ConvolutionCall final : public reference::NativeCall {
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     for (size_t i = 0; i < results_.size(); ++i)
       if (results_[i]) outputs[i] = results_[i]->allocate(symbols);
-    for (const Part& part : parts_) {
+    for (const ConvolutionPart& part : parts_) {
       auto place = [&](int which) -> const void* {
         if (which == -1) return nullptr;
         if (which <= -2) return outputs[static_cast<size_t>(-2 - which)].const_data_ptr();
@@ -110,7 +109,7 @@ class ConvolutionCall final : public reference::NativeCall {
 
  private:
   bool add(ConvolutionSpec spec, const ir::TensorType& input, const ir::TensorType& weight,
-           const ir::TensorType& output, Part part) {
+           const ir::TensorType& output, ConvolutionPart part) {
     const auto i = strided(input), w = strided(weight), o = strided(output);
     if (!i || !w || !o) return false;
     spec.input = *i;
@@ -127,7 +126,7 @@ class ConvolutionCall final : public reference::NativeCall {
 
   bool plan_forward(const NativeOperation& operation) {
     auto spec = common_spec(*operation.node);
-    spec->kind = Kind::Forward;
+    spec->kind = ConvolutionKind::Forward;
     spec->bias = operation.node->args[2].value() != nullptr;
     first_post_ = spec->bias ? 3 : 2;
     if (!operation.epilogue.empty()) {
@@ -147,12 +146,12 @@ class ConvolutionCall final : public reference::NativeCall {
     if (outputs[2] && !outputs[1]) return false;  // a bias' gradient alone is a sum
     if (outputs[0]) {
       ConvolutionSpec data = *spec;
-      data.kind = Kind::BackwardInput;
+      data.kind = ConvolutionKind::BackwardInput;
       if (!add(data, *outputs[0], operands_[2], operands_[0], {nullptr, -2, 2, -1, 0})) return false;
     }
     if (!outputs[1]) return true;
     ConvolutionSpec weights = *spec;
-    weights.kind = Kind::BackwardWeights;
+    weights.kind = ConvolutionKind::BackwardWeights;
     weights.bias = outputs[2].has_value();
     return add(weights, operands_[1], *outputs[1], operands_[0], {nullptr, 1, -3, weights.bias ? -4 : -1, 0});
   }
@@ -160,7 +159,7 @@ class ConvolutionCall final : public reference::NativeCall {
   const std::vector<ir::TensorType> operands_;
   const NativeOptions options_;
   std::vector<std::unique_ptr<ResultLayout>> results_;
-  std::vector<Part> parts_;
+  std::vector<ConvolutionPart> parts_;
   size_t first_post_ = 0;  // of the operands: those from here on are the post-ops'
   bool usable_ = false;
 };

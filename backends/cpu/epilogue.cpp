@@ -58,13 +58,13 @@ std::optional<PostOp> product(const Node& call) {
   return linear(real(call.args[1]), 0);
 }
 
-struct Row {
+struct EpilogueRow {
   std::string_view name;
   Rule rule;
   bool commutes;  // the value may be the second argument, too
 };
 
-constexpr Row kRows[] = {
+constexpr EpilogueRow kEpilogues[] = {
     {"aten::relu.default", plain<PostOpKind::Relu>, false},
     {"aten::gelu.default", gelu, false},
     {"aten::silu.default", plain<PostOpKind::Silu>, false},
@@ -93,9 +93,9 @@ std::optional<PostOperand> operand(const TensorType& other, const TensorType& va
 }
 
 std::optional<PostOp> post_op(const Node& call, const ir::ValueRef& value, const TensorType& first) {
-  const auto row =
-      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& it) { return it.name == call.op.str(); });
-  if (row == std::end(kRows) || !call.outputs[0]) return std::nullopt;
+  const auto row = std::find_if(std::begin(kEpilogues), std::end(kEpilogues),
+                                [&](const EpilogueRow& it) { return it.name == call.op.str(); });
+  if (row == std::end(kEpilogues) || !call.outputs[0]) return std::nullopt;
   const TensorType &from = ir::type_of(value), &to = *call.outputs[0];
   if (to.dtype != from.dtype || !ops::same(to.sizes, from.sizes) || !ops::same(to.strides, from.strides))
     return std::nullopt;

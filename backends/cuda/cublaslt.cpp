@@ -8,17 +8,17 @@
 namespace graphlift::cuda {
 namespace {
 
-constexpr const char* kNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+constexpr const char* kCublasLtNames[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 
 // Torch's own is in the process already; another one would be a second library with state of its own.
-void* open_library() {
-  for (const char* name : kNames)
+void* open_cublaslt() {
+  for (const char* name : kCublasLtNames)
     if (void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
   return nullptr;
 }
 
 std::string load(CublasLt* made) {
-  void* library = open_library();
+  void* library = open_cublaslt();
   if (!library) return "torch has loaded no cuBLASLt";
   bool whole = true;
 #define FUNCTION(name, parameters)                                         \

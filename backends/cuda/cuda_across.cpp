@@ -18,16 +18,16 @@ AcrossWriter::AcrossWriter(const codegen::Kernel& kernel, const Schedule& schedu
 }
 
 void AcrossWriter::open_walk() {
-  const std::string own = str(schedule_.steps * schedule_.lanes);
+  const std::string own = std::to_string(schedule_.steps * schedule_.lanes);
   for (const int i : across_) {
-    const std::string name = "c" + str(i);
+    const std::string name = "c" + std::to_string(i);
     line(compute_name(node(i).type) + std::string(" ") + name + "[" + own + "];");
     line("#pragma unroll");
     line("for (int j = 0; j < " + own + "; ++j) " + name + "[j] = " + identity_text(node(i).reduce, node(i).type) +
          ";");
   }
   line("int turn = 0;");
-  const std::string per_block = str(schedule_.rows_per_block());
+  const std::string per_block = std::to_string(schedule_.rows_per_block());
   line("for (idx walk = (idx)blockIdx.x * " + per_block + "; walk < " + values_.number(rows()) +
        "; walk += " + per_block + " * " + values_.number(blocks()) + ") {");
   emit_place_from("walk");
@@ -36,14 +36,14 @@ void AcrossWriter::open_walk() {
 void AcrossWriter::close_walk() {
   line("turn ^= 1;");
   line("}");
-  line("const idx lane = (idx)threadIdx.x % " + str(schedule_.across) + ";");
+  line("const idx lane = (idx)threadIdx.x % " + std::to_string(schedule_.across) + ";");
   for (const int i : across_) leave(i);
 }
 
 // All blocks of one reduction lie together.
 std::string AcrossWriter::slot(int i) {
   const int64_t before = kSlotBytes * (std::find(across_.begin(), across_.end(), i) - across_.begin());
-  const std::string all = values_.number(blocks()) + " * " + str(elements().constant() * before);
+  const std::string all = values_.number(blocks()) + " * " + std::to_string(elements().constant() * before);
   return "((" + std::string(compute_name(node(i).type)) + "*)(work + (long long)" + all + "))";
 }
 
@@ -54,19 +54,20 @@ Sym AcrossWriter::across_bytes() const {
 void AcrossWriter::leave(int i) {
   const int across = schedule_.across, threads = schedule_.threads, lanes = schedule_.lanes;
   const int own = schedule_.steps * lanes;
-  const std::string name = "c" + str(i);
+  const std::string name = "c" + std::to_string(i);
   if (across < threads) {
     values_.need_room(threads * own * ir::bytes(node(i).type));
-    line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + str(across) + ", " + str(threads) + ", " +
-         str(own) + ">(" + name + ", (" + compute_name(node(i).type) + "*)room);");
+    line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + std::to_string(across) + ", " +
+         std::to_string(threads) + ", " + std::to_string(own) + ">(" + name + ", (" + compute_name(node(i).type) +
+         "*)room);");
   }
   line("#pragma unroll");
-  line("for (int s = 0; s < " + str(schedule_.steps) + "; ++s) {");
-  line("const idx r = lane + s * " + str(across) + ";");
-  const std::string first = across < threads ? "threadIdx.x < " + str(across) + " && " : "";
-  line("if (" + first + "r < " + values_.number(steps()) + ") gl_store<" + str(lanes) + ">(" + slot(i) +
-       " + (idx)blockIdx.x * " + values_.number(elements()) + " + r * " + str(lanes) + ", " + name + " + s * " +
-       str(lanes) + ");");
+  line("for (int s = 0; s < " + std::to_string(schedule_.steps) + "; ++s) {");
+  line("const idx r = lane + s * " + std::to_string(across) + ";");
+  const std::string first = across < threads ? "threadIdx.x < " + std::to_string(across) + " && " : "";
+  line("if (" + first + "r < " + values_.number(steps()) + ") gl_store<" + std::to_string(lanes) + ">(" + slot(i) +
+       " + (idx)blockIdx.x * " + values_.number(elements()) + " + r * " + std::to_string(lanes) + ", " + name +
+       " + s * " + std::to_string(lanes) + ");");
   line("}");
 }
 
@@ -75,22 +76,24 @@ Sym AcrossWriter::emit_walkers_join() {
   const std::string all = values_.number(elements());
   schedule_.lanes = 1;
   values_.begin_late();
-  line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
-  line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
+  line("const idx place = (idx)blockIdx.x * " + std::to_string(across) + " + (idx)threadIdx.x % " +
+       std::to_string(across) + ";");
+  line("const idx line = (idx)threadIdx.x / " + std::to_string(across) + ";");
   line("const bool active = place < " + all + ";");
   line("const idx parts = active ? " + values_.number(blocks()) + " : 0;");
   for (const int i : across_) {
-    const std::string name = "r" + str(i);
+    const std::string name = "r" + std::to_string(i);
     line(compute_name(node(i).type) + std::string(" ") + name + " = " + identity_text(node(i).reduce, node(i).type) +
          ";");
     line("#pragma unroll 8");
-    line("for (idx part = line; part < parts; part += " + str(kJoinLines) + ") " + name + " = " +
+    line("for (idx part = line; part < parts; part += " + std::to_string(kJoinLines) + ") " + name + " = " +
          combine_name(node(i).reduce) + "::of(" + name + ", " + slot(i) + "[part * " + all + " + place]);");
   }
   for (const int i : across_) {
     values_.need_room(kJoinThreads * ir::bytes(node(i).type));
-    line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + str(across) + ", " + str(kJoinThreads) + ", 1>(&r" +
-         str(i) + ", (" + compute_name(node(i).type) + "*)room);");
+    line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + std::to_string(across) + ", " +
+         std::to_string(kJoinThreads) + ", 1>(&r" + std::to_string(i) + ", (" + compute_name(node(i).type) +
+         "*)room);");
   }
   line("if (active && line == 0) {");
   values_.indices("place", schedule_.inner);

@@ -70,23 +70,25 @@ class KernelEmitter : AcrossWriter {
     for (size_t at = 0; (at = body.find("blockIdx.x", at)) != std::string::npos;) body.replace(at, 10, "block");
     put_parameters(&parameters);
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
-      const std::string type = memory_name(kernel_.buffers[i].dtype), place = "p.b + " + str(static_cast<int64_t>(i));
+      const std::string type = memory_name(kernel_.buffers[i].dtype),
+                        place = "p.b + " + std::to_string(static_cast<int64_t>(i));
       arguments +=
           by_value_[i] ? ", *(const " + type + "*)(" + place + ")" : ", *(" + type + "* const*)(" + place + ")";
     }
-    for (int i = 0; i < numbers; ++i) arguments += ", p.n[" + str(i) + "]";
-    result_.text = types() + std::string(cuda_prelude()) + "struct gl_part { unsigned long long b[" +
-                   str(static_cast<int64_t>(kernel_.buffers.size())) + "]; int n[" + str(numbers + 1) + "]; };\n" +
-                   "struct gl_parts { gl_part of[" + str(kTableBytes / result_.part_bytes) + "]; };\n" +
-                   "struct gl_table { union { gl_parts parts; unsigned char all[" + str(kTableBytes) +
-                   "]; }; int count; };\n" + "__device__ inline void gl_part_of(const unsigned block, " + parameters +
-                   ") {\n" + body + "}\n" + "extern \"C\" __global__ void __launch_bounds__(" + str(schedule_.threads) +
-                   ") " + result_.launches[0].name + "(const GL_CONSTANT gl_table table) {\n" +
-                   "  unsigned at = 0, end = (unsigned)table.count;\n" + "  while (end - at > 1) {\n" +
-                   "    const unsigned middle = (at + end) / 2;\n" + "    if ((unsigned)table.parts.of[middle].n[" +
-                   str(numbers) + "] <= blockIdx.x) at = middle; else end = middle;\n  }\n" +
-                   "  const gl_part& p = table.parts.of[at];\n" + "  gl_part_of(blockIdx.x - (unsigned)p.n[" +
-                   str(numbers) + "]" + arguments + ");\n}\n";
+    for (int i = 0; i < numbers; ++i) arguments += ", p.n[" + std::to_string(i) + "]";
+    result_.text =
+        types() + std::string(cuda_prelude()) + "struct gl_part { unsigned long long b[" +
+        std::to_string(static_cast<int64_t>(kernel_.buffers.size())) + "]; int n[" + std::to_string(numbers + 1) +
+        "]; };\n" + "struct gl_parts { gl_part of[" + std::to_string(kTableBytes / result_.part_bytes) + "]; };\n" +
+        "struct gl_table { union { gl_parts parts; unsigned char all[" + std::to_string(kTableBytes) +
+        "]; }; int count; };\n" + "__device__ inline void gl_part_of(const unsigned block, " + parameters + ") {\n" +
+        body + "}\n" + "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(schedule_.threads) + ") " +
+        result_.launches[0].name + "(const GL_CONSTANT gl_table table) {\n" +
+        "  unsigned at = 0, end = (unsigned)table.count;\n" + "  while (end - at > 1) {\n" +
+        "    const unsigned middle = (at + end) / 2;\n" + "    if ((unsigned)table.parts.of[middle].n[" +
+        std::to_string(numbers) + "] <= blockIdx.x) at = middle; else end = middle;\n  }\n" +
+        "  const gl_part& p = table.parts.of[at];\n" + "  gl_part_of(blockIdx.x - (unsigned)p.n[" +
+        std::to_string(numbers) + "]" + arguments + ");\n}\n";
     return std::move(result_);
   }
 
@@ -104,23 +106,24 @@ class KernelEmitter : AcrossWriter {
     std::string& parameters = *to;
     for (size_t i = 0; i < kernel_.buffers.size(); ++i) {
       const auto& buffer = kernel_.buffers[i];
-      const std::string type = memory_name(buffer.dtype), name = "b" + str(static_cast<int64_t>(i));
+      const std::string type = memory_name(buffer.dtype), name = "b" + std::to_string(static_cast<int64_t>(i));
       parameters += i ? ", " : "";
       if (by_value_[i])
         parameters += type + " " + name;
       else
         parameters += (buffer.written ? "" : "const ") + type + "* __restrict__ " + name;
     }
-    for (size_t i = 0; i < result_.numbers.size(); ++i) parameters += ", idx n" + str(static_cast<int64_t>(i));
+    for (size_t i = 0; i < result_.numbers.size(); ++i)
+      parameters += ", idx n" + std::to_string(static_cast<int64_t>(i));
   }
 
   std::string signature(const KernelLaunch& launch) const {
     std::string parameters;
     put_parameters(&parameters);
     if (result_.has_workspace) parameters += ", unsigned char* work";
-    const std::string resident = launch.resident > 0 ? ", " + str(launch.resident) : "";
-    return "extern \"C\" __global__ void __launch_bounds__(" + str(launch.threads) + resident + ") " + launch.name +
-           "(" + parameters + ") {\n";
+    const std::string resident = launch.resident > 0 ? ", " + std::to_string(launch.resident) : "";
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(launch.threads) + resident + ") " +
+           launch.name + "(" + parameters + ") {\n";
   }
 
   void emit_phases() {
@@ -201,20 +204,21 @@ class KernelEmitter : AcrossWriter {
     const int line_count = join_lines(), across = kJoinThreads / line_count;
     values_.begin();
     const std::string all = values_.number(rows());
-    line("const idx place = (idx)blockIdx.x * " + str(across) + " + (idx)threadIdx.x % " + str(across) + ";");
-    line("const idx line = (idx)threadIdx.x / " + str(across) + ";");
+    line("const idx place = (idx)blockIdx.x * " + std::to_string(across) + " + (idx)threadIdx.x % " +
+         std::to_string(across) + ";");
+    line("const idx line = (idx)threadIdx.x / " + std::to_string(across) + ";");
     line("const bool active = place < " + all + ";");
-    line("const idx parts = active ? " + str(schedule_.splits) + " : 0;");
+    line("const idx parts = active ? " + std::to_string(schedule_.splits) + " : 0;");
     for (const int reduction : reductions(phase)) {
-      const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
+      const std::string name = "r" + std::to_string(reduction), how = combine_name(node(reduction).reduce);
       line(compute_name(node(reduction).type) + std::string(" ") + name + " = " +
            identity_text(node(reduction).reduce, node(reduction).type) + ";");
       line("#pragma unroll 8");
-      line("for (idx part = line; part < parts; part += " + str(line_count) + ") " + name + " = " + how + "::of(" +
-           name + ", " + slot(reduction) + "[part * " + all + " + place]);");
+      line("for (idx part = line; part < parts; part += " + std::to_string(line_count) + ") " + name + " = " + how +
+           "::of(" + name + ", " + slot(reduction) + "[part * " + all + " + place]);");
     }
     for (const int reduction : reductions(phase)) {
-      const std::string name = "r" + str(reduction);
+      const std::string name = "r" + std::to_string(reduction);
       put_join(reduction, across, kJoinThreads, 1);
       line("if (active && line == 0) " + slot(reduction) + "[place] = " + name + ";");
     }
@@ -250,12 +254,12 @@ class KernelEmitter : AcrossWriter {
   const ScalarNode& node(int i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
 
   void declare(int reduction) {
-    const std::string type = compute_name(node(reduction).type), name = "r" + str(reduction);
+    const std::string type = compute_name(node(reduction).type), name = "r" + std::to_string(reduction);
     const std::string identity = identity_text(node(reduction).reduce, node(reduction).type);
     if (values_.row_lanes() == 1) return line(type + " " + name + " = " + identity + ";");
-    line(type + " " + name + "[" + str(values_.row_lanes()) + "];");
+    line(type + " " + name + "[" + std::to_string(values_.row_lanes()) + "];");
     line("#pragma unroll");
-    line("for (int j = 0; j < " + str(values_.row_lanes()) + "; ++j) " + name + "[j] = " + identity + ";");
+    line("for (int j = 0; j < " + std::to_string(values_.row_lanes()) + "; ++j) " + name + "[j] = " + identity + ";");
   }
 
   void emit_phase(int phase) {
@@ -275,12 +279,12 @@ class KernelEmitter : AcrossWriter {
   // The elements of a peeled row that are in no vector: one for each of some threads.
   void emit_edges(int phase, const std::vector<int>& reduced) {
     const int lanes = schedule_.lanes;
-    const std::string all = values_.number(elements()), in_vectors = "vectors * " + str(lanes);
+    const std::string all = values_.number(elements()), in_vectors = "vectors * " + std::to_string(lanes);
     line("if (active && lane < " + all + " - " + in_vectors +
          (schedule_.splits > 1 ? " && blockIdx.y == 0) {" : ") {"));
     line("const idx own = " + in_vectors + " + lane;");
-    line("const idx a" + str(schedule_.vector_axis) + " = lane < head ? lane : own;");
-    if (schedule_.keeps) line("const int s = " + str(schedule_.steps * lanes) + ";");
+    line("const idx a" + std::to_string(schedule_.vector_axis) + " = lane < head ? lane : own;");
+    if (schedule_.keeps) line("const int s = " + std::to_string(schedule_.steps * lanes) + ";");
     schedule_.lanes = 1;
     values_.element_values(phase, reduced);
     schedule_.lanes = lanes;
@@ -290,11 +294,11 @@ class KernelEmitter : AcrossWriter {
   void open_loop(int phase) {
     const std::string all = schedule_.peeled ? "vectors" : values_.number(steps());
     std::string from = is_rows() ? "lane" : "line";
-    const std::string step = str(is_rows() ? schedule_.across : lines());
+    const std::string step = std::to_string(is_rows() ? schedule_.across : lines());
     nested_ = 1;
     if (schedule_.steps > 0) {
       line("#pragma unroll");
-      line("for (int s = 0; s < " + str(schedule_.steps) + "; ++s) {");
+      line("for (int s = 0; s < " + std::to_string(schedule_.steps) + "; ++s) {");
       line("const idx r = lane + s * " + step + ";");
       const bool whole = !schedule_.peeled && steps().is_constant() &&
                          steps().constant() == int64_t{schedule_.steps} * schedule_.across;
@@ -307,13 +311,14 @@ class KernelEmitter : AcrossWriter {
       std::string end = all;
       line("{");
       if (schedule_.splits > 1) {
-        line("const idx part = (" + all + " + " + str(schedule_.splits - 1) + ") / " + str(schedule_.splits) + ";");
+        line("const idx part = (" + all + " + " + std::to_string(schedule_.splits - 1) + ") / " +
+             std::to_string(schedule_.splits) + ";");
         line("const idx first = (idx)blockIdx.y * part;");
         from = "first + " + from;
         end = "first + part < " + all + " ? first + part : " + all;
       }
       line("const idx end = active ? " + (schedule_.splits > 1 ? "(" + end + ")" : end) + " : 0;");
-      line("#pragma unroll " + str(loads_in_flight()));
+      line("#pragma unroll " + std::to_string(loads_in_flight()));
       // Each launch begins where the one before ended, with what the cache still has.
       const bool back = schedule_.splits > 1 && phase % 2 == 1;
       const std::string at = back ? "q" : "r";
@@ -321,9 +326,10 @@ class KernelEmitter : AcrossWriter {
       if (back) line("const idx r = first + end - 1 - q;");
       ++nested_;
     }
-    if (schedule_.room > 0) line("const idx own = r * " + str(schedule_.lanes) + ";");
+    if (schedule_.room > 0) line("const idx own = r * " + std::to_string(schedule_.lanes) + ";");
     if (!schedule_.peeled) return values_.indices("r", schedule_.inner);
-    line("const idx a" + str(schedule_.vector_axis) + " = head + r * " + str(schedule_.lanes) + ";");
+    line("const idx a" + std::to_string(schedule_.vector_axis) + " = head + r * " + std::to_string(schedule_.lanes) +
+         ";");
   }
 
   // Of a thread: more where a processor has few threads, and where a vector of many elements is soon used up.
@@ -340,21 +346,23 @@ class KernelEmitter : AcrossWriter {
     if (across == threads) return;
     const ScalarNode& of = node(reduction);
     values_.need_room(threads * lanes * ir::bytes(of.type));
-    line("gl_down_columns<" + std::string(combine_name(of.reduce)) + ", " + str(across) + ", " + str(threads) + ", " +
-         str(lanes) + ">(" + (lanes == 1 ? "&" : "") + "r" + str(reduction) + ", (" + compute_name(of.type) +
-         "*)room);");
+    line("gl_down_columns<" + std::string(combine_name(of.reduce)) + ", " + std::to_string(across) + ", " +
+         std::to_string(threads) + ", " + std::to_string(lanes) + ">(" + (lanes == 1 ? "&" : "") + "r" +
+         std::to_string(reduction) + ", (" + compute_name(of.type) + "*)room);");
   }
 
   // Sums that a maximum shifts are made for the joined one first.
   void join_shifting(const std::vector<int>& reduced) {
     std::vector<int> shifted, others;
     for (const int reduction : reduced) (values_.maximum(reduction) < 0 ? others : shifted).push_back(reduction);
-    auto most = [&](int reduction) { return "r" + str(values_.maximum(reduction)); };
+    auto most = [&](int reduction) { return "r" + std::to_string(values_.maximum(reduction)); };
     for (const int sum : shifted)
-      line("const " + std::string(compute_name(node(sum).type)) + " own" + str(sum) + " = " + most(sum) + ";");
+      line("const " + std::string(compute_name(node(sum).type)) + " own" + std::to_string(sum) + " = " + most(sum) +
+           ";");
     join(others);
     for (const int sum : shifted)
-      line("r" + str(sum) + " = gl_rescaled(r" + str(sum) + ", own" + str(sum) + ", " + most(sum) + ");");
+      line("r" + std::to_string(sum) + " = gl_rescaled(r" + std::to_string(sum) + ", own" + std::to_string(sum) + ", " +
+           most(sum) + ");");
     join(shifted);
   }
 
@@ -365,24 +373,26 @@ class KernelEmitter : AcrossWriter {
       if (!is_rows())
         put_join(reduction, schedule_.across, schedule_.threads, schedule_.lanes);
       else if (schedule_.across > 1)
-        line("r" + str(reduction) + " = gl_across<" + combine_name(node(reduction).reduce) + ", " +
-             str(schedule_.across) + ">(r" + str(reduction) + ");");
+        line("r" + std::to_string(reduction) + " = gl_across<" + combine_name(node(reduction).reduce) + ", " +
+             std::to_string(schedule_.across) + ">(r" + std::to_string(reduction) + ");");
     }
   }
 
   // One barrier for all.
   void join_by_blocks(const std::vector<int>& reduced) {
-    auto room = [&](int reduction) { return "room" + str(reduction) + (schedule_.walkers > 0 ? "[turn]" : ""); };
+    auto room = [&](int reduction) {
+      return "room" + std::to_string(reduction) + (schedule_.walkers > 0 ? "[turn]" : "");
+    };
     for (const int reduction : reduced) {
-      line("__shared__ " + std::string(compute_name(node(reduction).type)) + " room" + str(reduction) +
+      line("__shared__ " + std::string(compute_name(node(reduction).type)) + " room" + std::to_string(reduction) +
            (schedule_.walkers > 0 ? "[2]" : "") + "[32];");
-      line("gl_block_leave<" + combine_name(node(reduction).reduce) + ">(r" + str(reduction) + ", " + room(reduction) +
-           ");");
+      line("gl_block_leave<" + combine_name(node(reduction).reduce) + ">(r" + std::to_string(reduction) + ", " +
+           room(reduction) + ");");
     }
     if (!reduced.empty()) line("__syncthreads();");
     for (const int reduction : reduced)
-      line("r" + str(reduction) + " = gl_block_join<" + combine_name(node(reduction).reduce) + ", " +
-           str(schedule_.threads) + ">(" + room(reduction) + ");");
+      line("r" + std::to_string(reduction) + " = gl_block_join<" + combine_name(node(reduction).reduce) + ", " +
+           std::to_string(schedule_.threads) + ">(" + room(reduction) + ");");
   }
 
   // --- partial results -----------------------------------------------------------------------------------------------
@@ -392,18 +402,19 @@ class KernelEmitter : AcrossWriter {
     const std::string type = compute_name(node(reduction).type);
     const std::string all = values_.number(rows());
     return "((" + type + "*)(work + (long long)" + all + " * " +
-           str(kSlotBytes * schedule_.splits * (found - slots_.begin())) + "))";
+           std::to_string(kSlotBytes * schedule_.splits * (found - slots_.begin())) + "))";
   }
 
   // The workspace holds a value per split and row, rows next to each other.
   void leave_partial(int reduction) {
     const std::string to = slot(reduction) + "[(idx)blockIdx.y * " + values_.number(rows()) + " + ";
     const std::string guard = is_rows() ? "active && lane == 0" : "active && line == 0";
-    if (values_.row_lanes() == 1) return line("if (" + guard + ") " + to + "place] = r" + str(reduction) + ";");
+    if (values_.row_lanes() == 1)
+      return line("if (" + guard + ") " + to + "place] = r" + std::to_string(reduction) + ";");
     line("if (" + guard + ") {");
     line("#pragma unroll");
-    line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + to + "place * " + str(schedule_.lanes) +
-         " + j] = r" + str(reduction) + "[j];");
+    line("for (int j = 0; j < " + std::to_string(schedule_.lanes) + "; ++j) " + to + "place * " +
+         std::to_string(schedule_.lanes) + " + j] = r" + std::to_string(reduction) + "[j];");
     line("}");
   }
 
@@ -411,29 +422,31 @@ class KernelEmitter : AcrossWriter {
     const std::string all = values_.number(rows());
     for (const int reduction : reductions(phase)) {
       declare(reduction);
-      const std::string name = "r" + str(reduction), how = combine_name(node(reduction).reduce);
+      const std::string name = "r" + std::to_string(reduction), how = combine_name(node(reduction).reduce);
       const std::string from = slot(reduction);
       if (is_joined(phase)) {
         line("if (active) {");
         line("#pragma unroll");
-        line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + name +
-             (values_.row_lanes() == 1 ? "" : "[j]") + " = " + from + "[place * " + str(schedule_.lanes) + " + j];");
+        line("for (int j = 0; j < " + std::to_string(schedule_.lanes) + "; ++j) " + name +
+             (values_.row_lanes() == 1 ? "" : "[j]") + " = " + from + "[place * " + std::to_string(schedule_.lanes) +
+             " + j];");
         line("}");
         continue;
       }
       line("#pragma unroll 8");
       line("for (idx part = " + std::string(is_rows() ? "lane" : "line") + "; part < (active ? " +
-           str(schedule_.splits) + " : 0); part += " + str(is_rows() ? schedule_.across : lines()) + ") {");
+           std::to_string(schedule_.splits) +
+           " : 0); part += " + std::to_string(is_rows() ? schedule_.across : lines()) + ") {");
       const std::string at = "[part * " + all + " + place]";
       if (values_.maximum(reduction) >= 0) {
         const int most = values_.maximum(reduction);
-        line(name + " += gl_rescaled(" + from + at + ", " + slot(most) + at + ", r" + str(most) + ");");
+        line(name + " += gl_rescaled(" + from + at + ", " + slot(most) + at + ", r" + std::to_string(most) + ");");
       } else if (values_.row_lanes() == 1) {
         line(name + " = " + how + "::of(" + name + ", " + from + at + ");");
       } else {
         line("#pragma unroll");
-        line("for (int j = 0; j < " + str(schedule_.lanes) + "; ++j) " + name + "[j] = " + how + "::of(" + name +
-             "[j], " + from + "[part * " + all + " + place * " + str(schedule_.lanes) + " + j]);");
+        line("for (int j = 0; j < " + std::to_string(schedule_.lanes) + "; ++j) " + name + "[j] = " + how + "::of(" +
+             name + "[j], " + from + "[part * " + all + " + place * " + std::to_string(schedule_.lanes) + " + j]);");
       }
       line("}");
       join({reduction});

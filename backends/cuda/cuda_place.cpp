@@ -41,15 +41,15 @@ std::vector<int> PlaceWriter::beside_tile() const {
 }
 
 void PlaceWriter::emit_tile_place() {
-  const std::string a = str(schedule_.vector_axis), b = str(schedule_.tile_axis);
+  const std::string a = std::to_string(schedule_.vector_axis), b = std::to_string(schedule_.tile_axis);
   line("const uidx t = threadIdx.x, tiles = blockIdx.x / (uidx)" + values_.number(vector_tiles()) + ";");
-  line("const idx vector = (idx)(blockIdx.x % (uidx)" + values_.number(vector_tiles()) + " * " + str(kTileVectors) +
-       " + t / 32 % 2 * 4 + t % 4);");
-  line("const idx a" + b + " = (idx)(tiles % (uidx)" + values_.number(element_tiles()) + " * " + str(kTileElements) +
-       " + t / 64 * 8 + t / 4 % 8);");
+  line("const idx vector = (idx)(blockIdx.x % (uidx)" + values_.number(vector_tiles()) + " * " +
+       std::to_string(kTileVectors) + " + t / 32 % 2 * 4 + t % 4);");
+  line("const idx a" + b + " = (idx)(tiles % (uidx)" + values_.number(element_tiles()) + " * " +
+       std::to_string(kTileElements) + " + t / 64 * 8 + t / 4 % 8);");
   line("if (vector >= " + values_.number(vectors()) + " || a" + b + " >= " + values_.number(tile_elements()) +
        ") return;");
-  line("const idx a" + a + " = vector * " + str(schedule_.lanes) + ";");
+  line("const idx a" + a + " = vector * " + std::to_string(schedule_.lanes) + ";");
   line("const idx place = (idx)(tiles / (uidx)" + values_.number(element_tiles()) + ");");
   values_.indices("place", beside_tile());
 }
@@ -58,7 +58,7 @@ void PlaceWriter::emit_tile_place() {
 void PlaceWriter::emit_place() {
   if (is_tiled()) return emit_tile_place();
   const int own = places_per_block();
-  emit_place_from("(idx)blockIdx.x" + (own > 1 ? " * " + str(own) : ""));
+  emit_place_from("(idx)blockIdx.x" + (own > 1 ? " * " + std::to_string(own) : ""));
 }
 
 void PlaceWriter::emit_place_from(const std::string& first) {
@@ -66,23 +66,23 @@ void PlaceWriter::emit_place_from(const std::string& first) {
   if (schedule_.shape == Shape::Elements)
     place += " + (idx)threadIdx.x";
   else if (is_rows() && places_per_block() > 1)
-    place += " + (idx)threadIdx.x / " + str(schedule_.across);
+    place += " + (idx)threadIdx.x / " + std::to_string(schedule_.across);
   else if (!is_rows())
-    place += " + (idx)threadIdx.x % " + str(schedule_.across);
+    place += " + (idx)threadIdx.x % " + std::to_string(schedule_.across);
   line("const idx place = " + place + ";");
   if (schedule_.shape == Shape::Elements) {
     if (!is_exact()) line("if (place >= " + values_.number(places()) + ") return;");
   } else {
     line("const bool active = " + (is_exact() ? "true" : "place < " + values_.number(places())) + ";");
     if (is_rows())
-      line("const idx lane = (idx)threadIdx.x % " + str(schedule_.across) + ";");
+      line("const idx lane = (idx)threadIdx.x % " + std::to_string(schedule_.across) + ";");
     else
-      line("const idx line = (idx)threadIdx.x / " + str(schedule_.across) + ";");
+      line("const idx line = (idx)threadIdx.x / " + std::to_string(schedule_.across) + ";");
   }
   values_.indices("place", schedule_.kept);
   if (schedule_.peeled) values_.peel();
   if (schedule_.ragged)
-    line("const int count = (int)(" + values_.number(rows()) + " - place * " + str(schedule_.lanes) + ");");
+    line("const int count = (int)(" + values_.number(rows()) + " - place * " + std::to_string(schedule_.lanes) + ");");
 }
 
 }  // namespace graphlift::cuda

@@ -8,8 +8,6 @@ namespace graphlift::cuda {
 
 inline constexpr int64_t kSlotBytes = 8;  // of the workspace, per partial result
 
-inline std::string str(int64_t value) { return std::to_string(value); }
-
 class PlaceWriter {
  protected:
   PlaceWriter(const codegen::Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)

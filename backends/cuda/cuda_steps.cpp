@@ -5,11 +5,7 @@
 #include "backends/cuda/cuda_values.h"
 
 namespace graphlift::cuda {
-namespace {
-
-std::string str(int64_t value) { return std::to_string(value); }
-
-}  // namespace
+namespace {}  // namespace
 
 using codegen::ScalarNode;
 using Kind = ScalarNode::Kind;
@@ -31,7 +27,7 @@ void ValueWriter::row_values(int at, bool stores, const std::string& guard) {
   for (const int i : loads) row_load(i, lanes);
   for (const int i : steps)
     if (lanes > 1 && escapes_[static_cast<size_t>(i)])
-      line(std::string(compute_name(node(i).type)) + " " + name(i) + "[" + str(lanes) + "];");
+      line(std::string(compute_name(node(i).type)) + " " + name(i) + "[" + std::to_string(lanes) + "];");
   for (const size_t i : written) declare_written(i, lanes);
   if (!steps.empty() || !written.empty()) {
     open_lanes(lanes);
@@ -50,12 +46,12 @@ void ValueWriter::row_load(int i, int lanes) {
   const ScalarNode& of = node(i);
   const bool guarded = schedule_.reduces() && !by_value_[static_cast<size_t>(of.buffer)];
   if (!guarded) return load(i, lanes);
-  const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + str(of.buffer);
+  const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + std::to_string(of.buffer);
   if (lanes == 1 || lane_stride(of.index).same(0)) {
     uniform_.insert(i);
     return line("const " + type + " " + name(i) + " = active ? gl_up(" + buffer + "[" + at + "]) : (" + type + ")0;");
   }
-  line(type + " " + name(i) + "[" + str(lanes) + "] = {};");
+  line(type + " " + name(i) + "[" + std::to_string(lanes) + "] = {};");
   line("if (active) {");
   load_lanes(i, name(i), at, lanes);
   line("}");
@@ -64,12 +60,13 @@ void ValueWriter::row_load(int i, int lanes) {
 void ValueWriter::declare_written(size_t i, int lanes) {
   if (lanes == 1) return;
   const int value = kernel_.stores[i].value;
-  line(std::string(compute_name(node(value).type)) + " y" + str(static_cast<int64_t>(i)) + "[" + str(lanes) + "];");
+  line(std::string(compute_name(node(value).type)) + " y" + std::to_string(static_cast<int64_t>(i)) + "[" +
+       std::to_string(lanes) + "];");
 }
 
 void ValueWriter::put_written(size_t i, int lanes) {
   const int value = kernel_.stores[i].value;
-  const std::string to = "y" + str(static_cast<int64_t>(i));
+  const std::string to = "y" + std::to_string(static_cast<int64_t>(i));
   if (lanes > 1) return line(to + "[j] = " + read(value) + ";");
   line("const " + std::string(compute_name(node(value).type)) + " " + to + " = " + read(value) + ";");
 }
@@ -115,8 +112,8 @@ void ValueWriter::late_values() {
 void ValueWriter::declare_kept(int at) {
   for (const auto& [i, made] : kept_)
     if (made == at)
-      line(std::string(compute_name(node(i).type)) + " k" + str(i) + "[" +
-           str(schedule_.steps * schedule_.lanes + (schedule_.peeled ? 1 : 0)) + "];");
+      line(std::string(compute_name(node(i).type)) + " k" + std::to_string(i) + "[" +
+           std::to_string(schedule_.steps * schedule_.lanes + (schedule_.peeled ? 1 : 0)) + "];");
 }
 
 void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
@@ -141,7 +138,8 @@ void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
   for (const int reduction : reductions) {
     if (maximum(reduction) < 0) continue;
     together.insert({reduction, maximum(reduction)});
-    line(compute_name(node(reduction).type) + std::string(" o") + str(reduction) + "[" + str(lanes) + "];");
+    line(compute_name(node(reduction).type) + std::string(" o") + std::to_string(reduction) + "[" +
+         std::to_string(lanes) + "];");
   }
   for (const size_t i : written) declare_written(i, lanes);
   open_lanes(lanes);
@@ -149,23 +147,25 @@ void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
     if (node(i).kind != Kind::Load) compute(i, lanes);
   for (const int reduction : reductions) {
     if (maximum(reduction) >= 0)
-      line("o" + str(reduction) + (lanes > 1 ? "[j] = " : "[0] = ") + read(node(maximum(reduction)).args[0]) + ";");
+      line("o" + std::to_string(reduction) + (lanes > 1 ? "[j] = " : "[0] = ") +
+           read(node(maximum(reduction)).args[0]) + ";");
     if (together.count(reduction)) continue;
-    const std::string sum = "r" + str(reduction) + (row_lanes() > 1 ? "[j]" : "");
+    const std::string sum = "r" + std::to_string(reduction) + (row_lanes() > 1 ? "[j]" : "");
     line(sum + " = " + combine_name(node(reduction).reduce) + "::of(" + sum + ", " + read(node(reduction).args[0]) +
          ");");
   }
   for (int i = 0; i < static_cast<int>(kernel_.nodes.size()); ++i) {
     if (!adds_across(i, at)) continue;
-    const std::string sum = "c" + str(i) + "[s" + (lanes > 1 ? " * " + str(lanes) + " + j]" : "]");
+    const std::string sum =
+        "c" + std::to_string(i) + "[s" + (lanes > 1 ? " * " + std::to_string(lanes) + " + j]" : "]");
     line(sum + " = " + combine_name(node(i).reduce) + "::of(" + sum + ", " + read(node(i).args[0]) + ");");
   }
   for (const size_t i : written) put_written(i, lanes);
   close_lanes(lanes);
   for (const int reduction : reductions)
     if (maximum(reduction) >= 0)
-      line("gl_add_exponentials<" + str(lanes) + ">(o" + str(reduction) + ", r" + str(maximum(reduction)) + ", r" +
-           str(reduction) + ");");
+      line("gl_add_exponentials<" + std::to_string(lanes) + ">(o" + std::to_string(reduction) + ", r" +
+           std::to_string(maximum(reduction)) + ", r" + std::to_string(reduction) + ");");
   for (const size_t i : written) store(i, lanes);
 }
 

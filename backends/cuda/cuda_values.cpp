@@ -16,7 +16,6 @@ using codegen::ScalarNode;
 using ir::Sym;
 using Kind = ScalarNode::Kind;
 
-std::string str(int64_t value) { return std::to_string(value); }
 }  // namespace
 
 ValueWriter::ValueWriter(const Kernel& kernel, const Schedule& schedule, const std::vector<bool>& by_value)
@@ -36,8 +35,8 @@ void ValueWriter::begin() {
 }
 
 std::string ValueWriter::take() {
-  std::string room = room_ ? "  alignas(16) __shared__ unsigned char room[" + str(room_) + "];\n" : "";
-  if (shared_bytes_) room += "  GL_SHARED(kept, " + str(shared_bytes_) + ");\n";
+  std::string room = room_ ? "  alignas(16) __shared__ unsigned char room[" + std::to_string(room_) + "];\n" : "";
+  if (shared_bytes_) room += "  GL_SHARED(kept, " + std::to_string(shared_bytes_) + ");\n";
   return room + text_;
 }
 
@@ -134,10 +133,10 @@ void ValueWriter::find_shared() {
 
 // --- indices ---------------------------------------------------------------------------------------------------------
 std::string ValueWriter::number(const Sym& value) {
-  if (value.is_constant()) return str(value.constant());
+  if (value.is_constant()) return std::to_string(value.constant());
   const auto [found, fresh] = number_of_.emplace(value.str(), static_cast<int>(numbers_.size()));
   if (fresh) numbers_.push_back(value);
-  return "n" + str(found->second);
+  return "n" + std::to_string(found->second);
 }
 
 void ValueWriter::indices(const std::string& linear, const std::vector<int>& axes) {
@@ -152,11 +151,12 @@ void ValueWriter::indices(const std::string& linear, const std::vector<int>& axe
     if (i > 0) {
       const std::string count = "(uidx)" + number(extent);
       index = "(idx)((uidx)" + rest + " % " + count + ")";
-      const std::string next = "q" + str(axis);
+      const std::string next = "q" + std::to_string(axis);
       line("const idx " + next + " = (idx)((uidx)" + rest + " / " + count + ");");
       rest = next;
     }
-    line("const idx a" + str(axis) + " = " + index + (vector ? " * " + str(schedule_.lanes) : "") + ";");
+    line("const idx a" + std::to_string(axis) + " = " + index +
+         (vector ? " * " + std::to_string(schedule_.lanes) : "") + ";");
   }
 }
 
@@ -170,9 +170,9 @@ void ValueWriter::peel() {
   Affine first = *along;
   first.strides[static_cast<size_t>(schedule_.vector_axis)] = 0;
   const std::string all = number(kernel_.axes[static_cast<size_t>(schedule_.vector_axis)].extent);
-  line("const idx before = -(" + affine(first) + ") & " + str(schedule_.lanes - 1) + ";");
+  line("const idx before = -(" + affine(first) + ") & " + std::to_string(schedule_.lanes - 1) + ";");
   line("const idx head = before < " + all + " ? before : " + all + ";");
-  line("const idx vectors = (" + all + " - head) / " + str(schedule_.lanes) + ";");
+  line("const idx vectors = (" + all + " - head) / " + std::to_string(schedule_.lanes) + ";");
 }
 
 std::string ValueWriter::affine(const Affine& index) {
@@ -181,7 +181,7 @@ std::string ValueWriter::affine(const Affine& index) {
   if (!index.offset.same(0)) add("(idx)" + number(index.offset));
   for (size_t axis = 0; axis < index.strides.size(); ++axis) {
     if (index.strides[axis].same(0)) continue;
-    const std::string a = "a" + str(static_cast<int64_t>(axis));
+    const std::string a = "a" + std::to_string(static_cast<int64_t>(axis));
     add(index.strides[axis].same(1) ? a : a + " * " + number(index.strides[axis]));
   }
   return sum.empty() ? "0" : sum;
@@ -194,7 +194,7 @@ Sym ValueWriter::lane_stride(const Affine& index) const {
 // --- values ----------------------------------------------------------------------------------------------------------
 std::string ValueWriter::name(int i) const {
   const Kind kind = node(i).kind;
-  return (kind == Kind::Load ? "x" : kind == Kind::Reduce || kind == Kind::Across ? "r" : "v") + str(i);
+  return (kind == Kind::Load ? "x" : kind == Kind::Reduce || kind == Kind::Across ? "r" : "v") + std::to_string(i);
 }
 
 // A value in its lane.
@@ -204,7 +204,8 @@ std::string ValueWriter::read(int i) const {
   if (of.kind == Kind::Number && of.integer.is_constant()) return number_text(of.integer.constant(), of.type);
   if (uniform_.count(i)) return name(i);
   const int lanes = is_inner(i) ? schedule_.lanes : row_lanes();
-  if (kept_.count(i)) return "k" + str(i) + "[s" + (lanes > 1 ? " * " + str(lanes) + " + j]" : "]");
+  if (kept_.count(i))
+    return "k" + std::to_string(i) + "[s" + (lanes > 1 ? " * " + std::to_string(lanes) + " + j]" : "]");
   const bool array =
       of.kind == Kind::Load || of.kind == Kind::Reduce || (!is_inner(i) && escapes_[static_cast<size_t>(i)]);
   return lanes > 1 && array ? name(i) + "[j]" : name(i);
@@ -213,13 +214,13 @@ std::string ValueWriter::read(int i) const {
 // The thread's values of this step.
 std::string ValueWriter::shared_place(int i) const {
   const std::string type = memory_name(kernel_.buffers[static_cast<size_t>(node(i).buffer)].dtype);
-  return "((" + type + "*)(kept + " + str(shared_.at(i).place) + ") + own)";
+  return "((" + type + "*)(kept + " + std::to_string(shared_.at(i).place) + ") + own)";
 }
 
 void ValueWriter::keep_shared(int i, int lanes) {
   const std::string type = memory_name(kernel_.buffers[static_cast<size_t>(node(i).buffer)].dtype);
   if (lanes == 1) return line("*" + shared_place(i) + " = gl_down<" + type + ">::of(" + name(i) + ");");
-  line("gl_store<" + str(lanes) + ">(" + shared_place(i) + ", " + name(i) + ");");
+  line("gl_store<" + std::to_string(lanes) + ">(" + shared_place(i) + ", " + name(i) + ");");
 }
 
 void ValueWriter::load_shared(int i, int lanes) {
@@ -228,19 +229,19 @@ void ValueWriter::load_shared(int i, int lanes) {
     uniform_.insert(i);
     return line("const " + type + " " + name(i) + " = gl_up(*" + shared_place(i) + ");");
   }
-  line(type + " " + name(i) + "[" + str(lanes) + "];");
-  line("gl_load<" + str(lanes) + ">(" + shared_place(i) + ", " + name(i) + ");");
+  line(type + " " + name(i) + "[" + std::to_string(lanes) + "];");
+  line("gl_load<" + std::to_string(lanes) + ">(" + shared_place(i) + ", " + name(i) + ");");
 }
 
 void ValueWriter::load(int i, int lanes) {
   const ScalarNode& of = node(i);
-  const std::string type = compute_name(of.type), buffer = "b" + str(of.buffer);
+  const std::string type = compute_name(of.type), buffer = "b" + std::to_string(of.buffer);
   const bool value = by_value_[static_cast<size_t>(of.buffer)];
   const std::string at = affine(of.index);
   if (kept_.count(i)) {
-    const std::string to = "k" + str(i);
+    const std::string to = "k" + std::to_string(i);
     if (lanes == 1) return line(to + "[s] = gl_up(" + buffer + "[" + at + "]);");
-    return load_lanes(i, "(" + to + " + s * " + str(lanes) + ")", at, lanes);
+    return load_lanes(i, "(" + to + " + s * " + std::to_string(lanes) + ")", at, lanes);
   }
   const std::string needed = value ? "" : guard(i);
   if (lanes == 1 || value || lane_stride(of.index).same(0)) {
@@ -249,7 +250,7 @@ void ValueWriter::load(int i, int lanes) {
     return line("const " + type + " " + name(i) + " = " +
                 (needed.empty() ? read : needed + " ? " + read + " : (" + type + ")0") + ";");
   }
-  line(type + " " + name(i) + "[" + str(lanes) + "]" + (needed.empty() ? ";" : " = {};"));
+  line(type + " " + name(i) + "[" + std::to_string(lanes) + "]" + (needed.empty() ? ";" : " = {};"));
   if (!needed.empty()) line("if (" + needed + ") {");
   load_lanes(i, name(i), at, lanes);
   if (!needed.empty()) line("}");
@@ -257,7 +258,7 @@ void ValueWriter::load(int i, int lanes) {
 
 void ValueWriter::load_lanes(int i, const std::string& to, const std::string& from, int lanes) {
   const ScalarNode& of = node(i);
-  const std::string buffer = "b" + str(of.buffer), all = str(lanes);
+  const std::string buffer = "b" + std::to_string(of.buffer), all = std::to_string(lanes);
   const bool vector = schedule_.vector_load[static_cast<size_t>(i)];
   const std::string whole = "gl_load<" + all + ">(" + buffer + " + (" + from + "), " + to + ");";
   if (vector && !schedule_.ragged) return line(whole);
@@ -273,7 +274,7 @@ void ValueWriter::load_lanes(int i, const std::string& to, const std::string& fr
 
 // Whole vectors where they are inside; leaves the other case open.
 void ValueWriter::either(const std::string& whole) {
-  line("if (count >= " + str(schedule_.lanes) + ") {");
+  line("if (count >= " + std::to_string(schedule_.lanes) + ") {");
   line(whole);
   line("} else {");
 }
@@ -302,7 +303,7 @@ void ValueWriter::compute(int i, int lanes) {
 void ValueWriter::open_lanes(int lanes) {
   if (lanes == 1) return;
   line("#pragma unroll");
-  line("for (int j = 0; j < " + str(lanes) + "; ++j) {");
+  line("for (int j = 0; j < " + std::to_string(lanes) + "; ++j) {");
 }
 
 void ValueWriter::close_lanes(int lanes) {
@@ -312,11 +313,12 @@ void ValueWriter::close_lanes(int lanes) {
 // What was put into y<i>, into memory.
 void ValueWriter::store(size_t i, int lanes) {
   const auto& to = kernel_.stores[i];
-  const std::string buffer = "b" + str(to.buffer), value = "y" + str(static_cast<int64_t>(i)), at = affine(to.index);
+  const std::string buffer = "b" + std::to_string(to.buffer), value = "y" + std::to_string(static_cast<int64_t>(i)),
+                    at = affine(to.index);
   const std::string down =
       "gl_down<" + std::string(memory_name(kernel_.buffers[static_cast<size_t>(to.buffer)].dtype)) + ">::of(";
   if (lanes == 1) return line(buffer + "[" + at + "] = " + down + value + ");");
-  const std::string all = str(lanes);
+  const std::string all = std::to_string(lanes);
   const std::string whole = "gl_store<" + all + ">(" + buffer + " + (" + at + "), " + value + ");";
   if (schedule_.vector_store[i] && !schedule_.ragged) return line(whole);
   if (schedule_.vector_store[i]) either(whole);

@@ -15,7 +15,7 @@ namespace {
 
 using Cache = codegen::SpecCache<MatmulSpec, Matmul>;
 
-std::string words(const MatrixLayout& layout) {
+std::string layout_words(const MatrixLayout& layout) {
   return cat("(", layout.batch, ",", layout.row, ",", layout.column, ")");
 }
 
@@ -46,9 +46,9 @@ std::string MatmulSpec::str() const {
   std::string text = cat(ir::short_name(dtype), " ");
   if (out != dtype) append(&text, cat("-> ", ir::short_name(out), " "));
   if (batch != 1) append(&text, cat(batch, "x"));
-  append(&text, cat(m, "x", n, "x", k, " a", words(a), " b", words(b), " d", words(d)));
+  append(&text, cat(m, "x", n, "x", k, " a", layout_words(a), " b", layout_words(b), " d", layout_words(d)));
   if (alpha != 1) append(&text, cat(" *", std::to_string(alpha)));
-  if (beta != 0) append(&text, cat(" +", std::to_string(beta), "c", words(c)));
+  if (beta != 0) append(&text, cat(" +", std::to_string(beta), "c", layout_words(c)));
   if (bias) append(&text, " +bias");
   if (sums) append(&text, " and sums");
   append(&text, kActivations[static_cast<size_t>(activation)]);

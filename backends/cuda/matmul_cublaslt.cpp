@@ -128,12 +128,12 @@ template <Destroy destroy>
 struct Destroyer {
   void operator()(void* object) const { (cublaslt().*destroy)(object); }
 };
-using Operation = std::unique_ptr<void, Destroyer<&CublasLt::cublasLtMatmulDescDestroy>>;
+using OperationDesc = std::unique_ptr<void, Destroyer<&CublasLt::cublasLtMatmulDescDestroy>>;
 using Layout = std::unique_ptr<void, Destroyer<&CublasLt::cublasLtMatrixLayoutDestroy>>;
 using Preference = std::unique_ptr<void, Destroyer<&CublasLt::cublasLtMatmulPreferenceDestroy>>;
 
 template <class Value>
-int set(const Operation& operation, int attribute, Value value) {
+int set(const OperationDesc& operation, int attribute, Value value) {
   return cublaslt().cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value);
 }
 template <class Value>
@@ -151,7 +151,7 @@ struct Plan {
   Form form;
   bool swapped = false;  // A and B have changed places
   void* handle = nullptr;
-  Operation operation;
+  OperationDesc operation;
   Layout a, b, c, d;
 
   bool make(const MatmulSpec& given, std::string* why) {

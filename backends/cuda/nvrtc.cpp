@@ -38,8 +38,8 @@ struct Nvrtc {
 };
 
 // What the process has loaded already comes first: torch's own. What the loader's path has comes last.
-constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
-constexpr unsigned kMostThreads = 16;
+constexpr const char* kNvrtcNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+constexpr unsigned kMostCompilers = 16;
 
 std::vector<std::string> candidates() {
   std::vector<std::string> paths;
@@ -56,18 +56,18 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
-void* open_library() {
-  for (const char* name : kNames)
+void* open_nvrtc() {
+  for (const char* name : kNvrtcNames)
     if (void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
   for (const std::string& path : candidates())
     if (void* library = dlopen(path.c_str(), RTLD_NOW)) return library;
-  for (const char* name : kNames)
+  for (const char* name : kNvrtcNames)
     if (void* library = dlopen(name, RTLD_NOW)) return library;
   return nullptr;
 }
 
 std::string load(Nvrtc* nvrtc) {
-  void* library = open_library();
+  void* library = open_nvrtc();
   if (!library) return "NVRTC, CUDA's run-time compiler, is not installed beside torch";
   bool whole = true;
 #define FUNCTION(name, parameters)                                          \
@@ -142,7 +142,7 @@ void compile(std::vector<Compilation>* compilations) {
     for (size_t i = next++; i < compilations->size(); i = next++) compile_one(&(*compilations)[i]);
   };
   const size_t most =
-      std::min<size_t>(compilations->size(), std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads));
+      std::min<size_t>(compilations->size(), std::clamp(std::thread::hardware_concurrency(), 1u, kMostCompilers));
   std::vector<std::thread> threads;
   for (size_t i = 1; i < most; ++i) threads.emplace_back(work);
   work();

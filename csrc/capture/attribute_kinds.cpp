@@ -185,7 +185,7 @@ bool is_frame(PyObject* o) { return PyFrame_Check(o); }
 bool is_module(PyObject* o) { return PyModule_Check(o); }
 bool is_type(PyObject* o) { return PyType_Check(o); }
 bool is_function(PyObject* o) { return PyFunction_Check(o); }
-bool is_method(PyObject* o) { return PyMethod_Check(o); }
+bool is_bound_method(PyObject* o) { return PyMethod_Check(o); }
 bool is_c_function(PyObject* o) {
   return PyCFunction_Check(o) || Py_IS_TYPE(o, &PyMethodDescr_Type) || Py_IS_TYPE(o, &PyWrapperDescr_Type) ||
          Py_IS_TYPE(o, &_PyMethodWrapper_Type);
@@ -197,7 +197,7 @@ constexpr AttributeRule kRules[] = {
     {"module", is_module, module_get, module_set},
     {"type", is_type, type_get, type_set},
     {"function", is_function, function_get, function_set},
-    {"method", is_method, method_get, generic_store},
+    {"method", is_bound_method, method_get, generic_store},
     {"super", is_super, super_get, generic_store},
     {"C function", is_c_function, c_function_get, generic_store},
     {"frame", is_frame, frame_get, generic_store},

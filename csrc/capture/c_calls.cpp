@@ -241,6 +241,10 @@ bool drops_items(Capture& capture, const CallArgs& call) {
 
 }  // namespace
 
+Ref plain_call(const CallArgs& call) {
+  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
+}
+
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags) {
   Prepared prepared;
   if (!prepare(capture, call, flags, &prepared)) return Ref();

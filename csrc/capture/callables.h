@@ -60,6 +60,7 @@ const CallableRow* find_constructor(PyTypeObject* type);
 
 // Calls with arguments as C code may see them, and maps the result back.
 Ref run_prepared(Capture& capture, const CallArgs& call, uint16_t flags);
+Ref plain_call(const CallArgs& call);  // the callable as it is, by the interpreter
 
 // print: the call is replayed behind the region when nothing but constants and tensors is shown, so that the text is
 // fixed now; else a break.

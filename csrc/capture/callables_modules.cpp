@@ -155,7 +155,7 @@ Ref rule_function(Capture& c, const CallArgs& call) {
   return run_prepared(c, call, kPure);
 }
 
-constexpr CallableRow kOfNumbers[] = {
+constexpr CallableRow kNumberFunctions[] = {
     {"math.sqrt", 0, rule_function<torch_layer::NumberFunction::Sqrt>},
     {"math.log", 0, rule_function<torch_layer::NumberFunction::Log>},
     {"math.cos", 0, rule_function<torch_layer::NumberFunction::Cos>},
@@ -276,7 +276,7 @@ const Family& module_callables() {
         "nextafter", "perm",  "pow",     "prod",  "radians", "remainder", "sinh",  "tan",   "trunc",   "ulp"};
     for (const char* name : kMath)
       all.push_back({names().emplace_back(std::string("math.") + name).c_str(), 0, nullptr});
-    for (const CallableRow& row : kOfNumbers) all.push_back(row);
+    for (const CallableRow& row : kNumberFunctions) all.push_back(row);
     for (const BinaryName& row : kBinary)
       all.push_back({names().emplace_back(std::string("_operator.") + row.name).c_str(), 0, rule_binary});
     for (const BinaryName& row : kCompare)

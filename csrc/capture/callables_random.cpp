@@ -9,10 +9,6 @@ namespace graphlift::capture {
 
 namespace {
 
-Ref plain_call(const CallArgs& call) {
-  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-}
-
 Ref unknown(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
 
 // The number that is given to manual_seed. False: one that torch refuses, or makes an int of first.

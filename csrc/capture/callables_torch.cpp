@@ -16,10 +16,6 @@ namespace graphlift::capture {
 
 namespace {
 
-Ref plain_call(const CallArgs& call) {
-  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-}
-
 // Some setters may be overridden as operators are: recorded by hand instead.
 Ref hidden_call(Capture& c, const CallArgs& call) {
   return c.tracer->calls() ? c.tracer->calls()->hidden([&] { return plain_call(call); }) : plain_call(call);

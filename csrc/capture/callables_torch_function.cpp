@@ -12,10 +12,6 @@ namespace graphlift::capture {
 
 namespace {
 
-Ref plain_call(const CallArgs& call) {
-  return Ref::steal(PyObject_Vectorcall(call.callable, call.args, static_cast<size_t>(call.nargs), call.kwnames));
-}
-
 // The program, and modules that decide between kernels of theirs by it, run as in eager; torch's functions let their
 // call be seen.
 bool decides_by_it(Capture& c) {

@@ -66,6 +66,11 @@ class Capture {
   // The origin of an object: from the table, or a Constant root when it is a type, module or other guarded singleton.
   guards::OriginId origin_of(PyObject* object);
   bool is_outside(PyObject* object) { return objects.find(object) != nullptr; }
+  // The outside tensor behind a stand-in; null: a fresh one.
+  PyObject* outside_tensor(PyObject* stand_in) const {
+    auto found = tensor_of_stand_in.find(stand_in);
+    return found == tensor_of_stand_in.end() ? nullptr : found->second;
+  }
   // Guards that a type's attribute lookup gives what it gives now. Immutable and fresh types need none. Borrowed; may
   // be null.
   PyObject* type_lookup(PyTypeObject* type, PyObject* name);

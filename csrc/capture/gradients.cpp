@@ -15,12 +15,6 @@ using guards::OriginKind;
 
 namespace {
 
-// The outside tensor behind a stand-in; null: a fresh one.
-PyObject* real_of(Capture& capture, PyObject* stand_in) {
-  auto found = capture.tensor_of_stand_in.find(stand_in);
-  return found == capture.tensor_of_stand_in.end() ? nullptr : found->second;
-}
-
 OriginId origin_of(Capture& capture, PyObject* stand_in) {
   return capture.primal_origins[static_cast<size_t>(*capture.tracer->primal_of(stand_in))];
 }
@@ -40,7 +34,7 @@ Ref admit_gradient(Capture& capture, PyObject* stand_in, PyObject* real) {
 
 // False: error or break.
 bool load(Capture& capture, PyObject* stand_in) {
-  PyObject* real = real_of(capture, stand_in);
+  PyObject* real = capture.outside_tensor(stand_in);
   if (!real || capture.gradients.contains(stand_in)) return true;
   Ref grad = admit_gradient(capture, stand_in, real);
   if (!grad) return false;
@@ -56,7 +50,7 @@ bool load(Capture& capture, PyObject* stand_in) {
 // Of leaves that the engine reaches, whether it accumulates into them or gives their gradients to the program.
 bool load_leaves(Capture& capture, const std::vector<PyObject*>& leaves, bool accumulated, HooksOfLeaves* hooks) {
   for (PyObject* leaf : leaves) {
-    torch_layer::GradientHooks found = torch_layer::gradient_hooks(real_of(capture, leaf));
+    torch_layer::GradientHooks found = torch_layer::gradient_hooks(capture.outside_tensor(leaf));
     if (found.any() && !hooks->add(leaf, found)) return false;
     capture.guards.add_check(origin_of(capture, leaf), torch_layer::gradient_hooks_check(std::move(found)));
     if (accumulated && !load(capture, leaf)) return false;
@@ -84,7 +78,7 @@ PyObject* engine_method() {
 }  // namespace
 
 Ref get_gradient(Capture& capture, PyObject* tensor) {
-  PyObject* real = real_of(capture, tensor);
+  PyObject* real = capture.outside_tensor(tensor);
   if (real && !is_leaf(tensor)) return admit_gradient(capture, tensor, real);
   if (!load(capture, tensor)) return Ref();
   Ref value = Ref::steal(PyObject_GetAttrString(tensor, "grad"));
@@ -92,10 +86,11 @@ Ref get_gradient(Capture& capture, PyObject* tensor) {
 }
 
 int set_gradient(Capture& capture, PyObject* tensor, PyObject* value) {
-  if (real_of(capture, tensor) && !is_leaf(tensor)) return break_status(capture, "tensor_attribute_store", "grad");
+  if (capture.outside_tensor(tensor) && !is_leaf(tensor))
+    return break_status(capture, "tensor_attribute_store", "grad");
   if (PyObject_SetAttrString(tensor, "grad", value) < 0) return -1;
   // What it was before need not be known: whatever it is at the exit is assigned.
-  if (real_of(capture, tensor)) capture.gradients.try_emplace(tensor, Ref());
+  if (capture.outside_tensor(tensor)) capture.gradients.try_emplace(tensor, Ref());
   return 0;
 }
 

@@ -16,12 +16,12 @@ namespace graphlift::capture {
 
 namespace {
 
-struct Method {
+struct LogMethod {
   std::string_view name;
   long level;  // 0: the first argument
 };
-constexpr Method kMethods[] = {{"debug", 10}, {"info", 20},     {"warning", 30},
-                               {"error", 40}, {"critical", 50}, {"log", 0}};
+constexpr LogMethod kLogMethods[] = {{"debug", 10}, {"info", 20},     {"warning", 30},
+                                     {"error", 40}, {"critical", 50}, {"log", 0}};
 
 struct Record {
   long level = 0;
@@ -71,7 +71,7 @@ std::optional<Record> parse_record(const CallArgs& call) {
   const char* text = name && PyUnicode_Check(name.get()) ? PyUnicode_AsUTF8(name.get()) : nullptr;
   if (!text || call.nargs < 2 || !is_plain_logger(call.args[0])) return std::nullopt;
   Record out;
-  for (const Method& row : kMethods)
+  for (const LogMethod& row : kLogMethods)
     if (row.name == text) out.level = row.level;
   if (out.level == 0) {
     if (call.nargs < 3 || !PyLong_CheckExact(call.args[1])) return std::nullopt;

@@ -35,7 +35,7 @@ class OrderIs final : public guards::LeafCheck {
 };
 
 // Ties the region to the very object that a key is. False after a break.
-bool tie(Capture& capture, PyObject* key) {
+bool tie_to_identity(Capture& capture, PyObject* key) {
   const bool by_python = is_python_class(Py_TYPE(key)) && Py_TYPE(key)->tp_hash != PyBaseObject_Type.tp_hash;
   if (!hashes_address(capture, key) && !(by_python && capture.address_hashed)) return true;
   if (!capture.is_outside(key) || by_python || PyMethod_Check(key) || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(key)))
@@ -67,7 +67,7 @@ bool order_is_read(Capture& capture, PyObject* set) {
   PyObject* key;
   Py_hash_t hash;
   for (Py_ssize_t at = 0; cpython::raw_set_next(set, &at, &key, &hash);)
-    if (!tie(capture, key)) return false;
+    if (!tie_to_identity(capture, key)) return false;
   return true;
 }
 

@@ -188,7 +188,7 @@ int early_proxy(Builder& builder, PyObject* object) {
   return mapping ? add_call(builder, reinterpret_cast<PyObject*>(&PyDictProxy_Type), {&mapping, 1}) : -1;
 }
 
-constexpr FreshRule kRules[] = {
+constexpr FreshRule kCallableRules[] = {
     {"function", matches_function, early_function, late_function},
     {"method", matches_method, early_method, nullptr},
     {"method of a C type", matches_c_method, early_c_method, nullptr},
@@ -201,6 +201,6 @@ constexpr FreshRule kRules[] = {
 
 }  // namespace
 
-std::span<const FreshRule> callable_rules() { return kRules; }
+std::span<const FreshRule> callable_rules() { return kCallableRules; }
 
 }  // namespace graphlift::capture

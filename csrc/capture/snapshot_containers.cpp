@@ -182,7 +182,7 @@ bool late_cell(Builder& builder, PyObject* cell, int node) {
   return true;
 }
 
-constexpr FreshRule kRules[] = {
+constexpr FreshRule kContainerRules[] = {
     {"tuple", matches_tuple, early_tuple, add_attributes},
     {"list", matches_list, early_list, late_list},
     {"dict", matches_dict, early_dict, late_dict},
@@ -195,6 +195,6 @@ constexpr FreshRule kRules[] = {
 
 }  // namespace
 
-std::span<const FreshRule> container_rules() { return kRules; }
+std::span<const FreshRule> container_rules() { return kContainerRules; }
 
 }  // namespace graphlift::capture

@@ -182,7 +182,7 @@ bool late_exception(Builder& builder, PyObject* exception, int node) {
   return add_attributes(builder, exception, node);
 }
 
-constexpr FreshRule kRules[] = {
+constexpr FreshRule kObjectRules[] = {
     {"exception", matches_exception, early_exception, late_exception},
     {"number or string of a derived class", matches_derived_value, early_derived_value, add_attributes},
     {"instance", matches_instance, early_instance, add_attributes},
@@ -198,6 +198,6 @@ bool add_attributes(SnapshotBuilder& builder, PyObject* object, int node) {
   return true;
 }
 
-std::span<const FreshRule> object_rules() { return kRules; }
+std::span<const FreshRule> object_rules() { return kObjectRules; }
 
 }  // namespace graphlift::capture

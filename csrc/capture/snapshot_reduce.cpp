@@ -162,11 +162,11 @@ bool late_reduced(Builder& builder, PyObject*, int node) {
   return true;
 }
 
-constexpr FreshRule kRules[] = {{"object of a C type", matches_reduced, early_reduced, late_reduced}};
+constexpr FreshRule kReduceRules[] = {{"object of a C type", matches_reduced, early_reduced, late_reduced}};
 
 }  // namespace
 
-std::span<const FreshRule> reduce_rules() { return kRules; }
+std::span<const FreshRule> reduce_rules() { return kReduceRules; }
 
 bool is_frozen_value(PyObject* object) {
   if (PySlice_Check(object)) {

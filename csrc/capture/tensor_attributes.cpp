@@ -31,15 +31,10 @@ Ref history(Capture& capture, PyObject* tensor) {
   return value && !known ? break_here(capture, "unsupported_attribute", "torch.Tensor.grad_fn") : std::move(value);
 }
 
-PyObject* real_of(Capture& capture, PyObject* stand_in) {
-  auto found = capture.tensor_of_stand_in.find(stand_in);
-  return found == capture.tensor_of_stand_in.end() ? nullptr : found->second;
-}
-
 // What a tensor from outside is a view of is not known here, nor which object it is.
 Ref base(Capture& capture, PyObject* tensor) {
   Ref value = Ref::steal(PyObject_GetAttrString(tensor, "_base"));
-  if (value && (real_of(capture, tensor) || real_of(capture, value.get())))
+  if (value && (capture.outside_tensor(tensor) || capture.outside_tensor(value.get())))
     return break_here(capture, "unsupported_attribute", "torch.Tensor._base");
   return value;
 }
@@ -95,7 +90,7 @@ int set_data(Capture& capture, PyObject* tensor, PyObject* value) {
 }  // namespace
 
 Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
-  PyObject* real = real_of(capture, tensor);
+  PyObject* real = capture.outside_tensor(tensor);
   const std::optional<OriginId> origin = real ? origin_of_stand_in(capture, tensor) : std::nullopt;
   const OriginId at = origin.value_or(guards::kNoOrigin);
   if (is_named(name, "grad")) return get_gradient(capture, tensor);
@@ -127,7 +122,7 @@ Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
 }
 
 int tensor_set_attr(Capture& capture, PyObject* tensor, PyObject* name, PyObject* value) {
-  PyObject* real = real_of(capture, tensor);
+  PyObject* real = capture.outside_tensor(tensor);
   const char* text = PyUnicode_AsUTF8(name);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
   if (is_named(name, "grad")) return set_gradient(capture, tensor, value ? value : Py_None);

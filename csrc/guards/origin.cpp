@@ -11,7 +11,7 @@ namespace graphlift::guards {
 
 namespace {
 
-bool same_key(PyObject* a, PyObject* b) { return a == b || (a && b && constants_equal(a, b)); }
+bool same_part(PyObject* a, PyObject* b) { return a == b || (a && b && constants_equal(a, b)); }
 
 size_t origin_hash(const Origin& origin) {
   size_t hash = static_cast<size_t>(origin.kind);
@@ -27,7 +27,7 @@ OriginId OriginTable::intern(Origin origin) {
   for (OriginId id : bucket) {
     const Origin& known = at(id);
     if (known.kind == origin.kind && known.parent == origin.parent && known.index == origin.index &&
-        same_key(known.key.get(), origin.key.get()))
+        same_part(known.key.get(), origin.key.get()))
       return id;
   }
   const OriginId id = static_cast<OriginId>(origins_.size());

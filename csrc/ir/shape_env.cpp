@@ -11,8 +11,6 @@
 namespace graphlift::ir {
 namespace {
 
-constexpr int64_t kLimit = int64_t{1} << 62;
-
 bool is_equality(Relation relation) { return relation == Relation::Eq || relation == Relation::Ne; }
 
 bool compare_values(Relation relation, int64_t a, int64_t b) {
@@ -65,7 +63,7 @@ bool share_product(const Sym& a, const Sym& b) {
 }
 
 bool beyond_limit(const Sym& value) {
-  return value.is_constant() && (value.constant() >= kLimit || value.constant() <= -kLimit);
+  return value.is_constant() && (value.constant() >= kNumberLimit || value.constant() <= -kNumberLimit);
 }
 
 }  // namespace
@@ -75,7 +73,8 @@ bool SymGuard::holds(std::span<const int64_t> symbols) const {
 }
 
 Sym ShapeEnv::new_symbol(int64_t hint, std::string name, int64_t lower_bound) {
-  GL_CHECK(hint >= lower_bound && hint < kLimit && lower_bound > -kLimit, "a symbol's hint is outside its bounds");
+  GL_CHECK(hint >= lower_bound && hint < kNumberLimit && lower_bound > -kNumberLimit,
+           "a symbol's hint is outside its bounds");
   SymbolId id = static_cast<SymbolId>(hints_.size());
   hints_.push_back(hint);
   lower_bounds_.push_back(lower_bound);

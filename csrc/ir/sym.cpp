@@ -216,8 +216,7 @@ Sym Sym::operator-() const { return is_constant() ? Sym(checked_mul(constant_, -
 
 bool Sym::same(const Sym& other) const { return compare(*this, other) == 0; }
 
-int64_t Sym::eval(std::span<const int64_t> symbols) const {
-  if (is_constant()) return constant_;
+int64_t Sym::eval_expr(std::span<const int64_t> symbols) const {
   int64_t sum = expr_->constant;
   for (const Term& term : expr_->terms) {
     int64_t product = term.coefficient;

@@ -37,11 +37,12 @@ class Sym {
 
   bool same(const Sym& other) const;  // equal for all values of the symbols, as far as the canonical form tells
   // Value for given symbol values, indexed by SymbolId.
-  int64_t eval(std::span<const int64_t> symbols) const;
+  int64_t eval(std::span<const int64_t> symbols) const { return is_constant() ? constant_ : eval_expr(symbols); }
   std::string str() const;                         // "s0*4 + 1"
   void collect(std::vector<SymbolId>* out) const;  // symbols in it, each once
 
  private:
+  int64_t eval_expr(std::span<const int64_t> symbols) const;
   explicit Sym(std::shared_ptr<const SymExpr> expr);
   friend struct SymBuilder;
   int64_t constant_ = 0;

@@ -12,11 +12,9 @@ namespace graphlift::ir {
 namespace {
 
 using Wide = __int128;
-constexpr int64_t kLimit = int64_t{1} << 62;
-
 int64_t clamp(Wide value) {
-  if (value >= kLimit) return Range::kNoUpper;
-  if (value <= -kLimit) return Range::kNoLower;
+  if (value >= kNumberLimit) return Range::kNoUpper;
+  if (value <= -kNumberLimit) return Range::kNoLower;
   return static_cast<int64_t>(value);
 }
 
@@ -145,7 +143,7 @@ int64_t shifted_lower_bound(const Sym& value, const SymbolBounds& bounds) {
   }
   for (const Shifted& part : sums)
     if (part.coefficient < 0) return Range::kNoLower;
-  return std::min(clamp(constant), kLimit - 1);
+  return std::min(clamp(constant), kNumberLimit - 1);
 }
 
 }  // namespace graphlift::ir

@@ -9,7 +9,9 @@
 
 namespace graphlift::ir {
 
-// Both ends included. The ends of int64_t stand for "no bound"; anything beyond 2^62 is one.
+constexpr int64_t kNumberLimit = int64_t{1} << 62;
+
+// Both ends included. The ends of int64_t stand for "no bound"; anything beyond kNumberLimit is one.
 struct Range {
   static constexpr int64_t kNoLower = INT64_MIN, kNoUpper = INT64_MAX;
   int64_t lower = kNoLower, upper = kNoUpper;

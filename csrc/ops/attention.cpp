@@ -166,7 +166,7 @@ bool multi_head(ShapeCall& call) {
   return give_contiguous(call, query, std::move(sizes));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kAttention[] = {
     GL_OP("_transformer_encoder_layer_fwd", "default", encoder_layer),
     GL_OP("_native_multi_head_attention", "default", multi_head),
     GL_OP("_scaled_dot_product_flash_attention_for_cpu", "default", flash_cpu),
@@ -181,6 +181,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> attention_rows() { return kRows; }
+std::span<const OpRow> attention_rows() { return kAttention; }
 
 }  // namespace graphlift::ops

@@ -135,7 +135,7 @@ bool cdist_backward(ShapeCall& call) {
   return give_contiguous(call, a, std::move(*batch));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kContractions[] = {
     GL_OP("mm", "default", product_of<2>),
     GL_OP("mm", "dtype", product_to_dtype<2>),
     GL_OP("bmm", "default", product_of<3>),
@@ -155,6 +155,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> contractions_rows() { return kRows; }
+std::span<const OpRow> contractions_rows() { return kContractions; }
 
 }  // namespace graphlift::ops

@@ -105,13 +105,13 @@ bool convolution_backward(ShapeCall& call) {
   return wanted[2] ? give_contiguous(call, conv->input, {call.tensor(0).sizes[1]}) : give_undefined(call);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kConvolution[] = {
     GL_OP("convolution", "default", convolution),
     GL_OP("convolution_backward", "default", convolution_backward),
 };
 
 }  // namespace
 
-std::span<const OpRow> convolution_rows() { return kRows; }
+std::span<const OpRow> convolution_rows() { return kConvolution; }
 
 }  // namespace graphlift::ops

@@ -39,7 +39,7 @@ bool copy_in_place(ShapeCall& call) { return fits(call) && give_self_in_place(ca
 
 bool lift_fresh_copy(ShapeCall& call) { return give_contiguous(call, call.tensor(0), call.tensor(0).sizes); }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kCopies[] = {
     GL_OP("clone", "default", clone),
     GL_OP("_to_copy", "default", to_copy),
     GL_OP("copy", "default", copy),
@@ -49,6 +49,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> copies_rows() { return kRows; }
+std::span<const OpRow> copies_rows() { return kCopies; }
 
 }  // namespace graphlift::ops

@@ -28,13 +28,13 @@ bool embedding_backward(ShapeCall& call) {
   return give_contiguous(call, grad, {call.sym(2), grad.sizes.back()});
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kEmbedding[] = {
     GL_OP("embedding", "default", embedding),
     GL_OP("embedding_dense_backward", "default", embedding_backward),
 };
 
 }  // namespace
 
-std::span<const OpRow> embedding_rows() { return kRows; }
+std::span<const OpRow> embedding_rows() { return kEmbedding; }
 
 }  // namespace graphlift::ops

@@ -152,7 +152,7 @@ bool triangle_indices(ShapeCall& call) {
   return give_sizes(call, {2, count}, 3, DType::int64);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kFactories[] = {
     GL_OP("empty", "memory_format", empty),
     GL_OP("empty_strided", "default", empty_strided),
     GL_OP("zeros", "default", of_sizes),
@@ -193,6 +193,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> factories_rows() { return kRows; }
+std::span<const OpRow> factories_rows() { return kFactories; }
 
 }  // namespace graphlift::ops

@@ -174,7 +174,7 @@ bool positions(ShapeCall& call, const TensorType* values, size_t out_int32) {
 bool searchsorted(ShapeCall& call) { return positions(call, call.optional_tensor(1), 2); }
 bool bucketize(ShapeCall& call) { return positions(call, call.optional_tensor(0), 2); }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kIndexing[] = {
     GL_OP("index", "Tensor", index),
     GL_OP("_unsafe_index", "Tensor", index),
     GL_OP("index_select", "default", index_select),
@@ -187,6 +187,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> indexing_rows() { return kRows; }
+std::span<const OpRow> indexing_rows() { return kIndexing; }
 
 }  // namespace graphlift::ops

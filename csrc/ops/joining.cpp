@@ -166,7 +166,7 @@ bool glu(ShapeCall& call) {
 // grad, self, dim.
 bool glu_backward(ShapeCall& call) { return give_contiguous(call, call.tensor(1), call.tensor(1).sizes); }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kJoining[] = {
     GL_OP("cat", "default", cat),
     GL_OP("stack", "default", stack),
     GL_OP("repeat", "default", repeat),
@@ -180,6 +180,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> joining_rows() { return kRows; }
+std::span<const OpRow> joining_rows() { return kJoining; }
 
 }  // namespace graphlift::ops

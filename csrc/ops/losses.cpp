@@ -29,13 +29,13 @@ bool nll_loss(ShapeCall& call) {
 }
 
 // grad, self, ...
-bool like_self(ShapeCall& call) { return give_contiguous(call, call.tensor(1), call.tensor(1).sizes); }
+bool like_input(ShapeCall& call) { return give_contiguous(call, call.tensor(1), call.tensor(1).sizes); }
 
 // grad, self, target, ...
 bool nll_loss_backward(ShapeCall& call) {
   const TensorType &self = call.tensor(1), &target = call.tensor(2);
   if (self.rank() == 2 && (target.rank() != 1 || !equal(call.env, self.sizes[0], target.sizes[0]))) return false;
-  return like_self(call);
+  return like_input(call);
 }
 
 bool nll_loss_2d(ShapeCall& call) {
@@ -48,7 +48,7 @@ bool nll_loss_2d(ShapeCall& call) {
   return give_contiguous(call, self, each ? places : Dims{}) && give_contiguous(call, self, {});
 }
 
-bool nll_loss_2d_backward(ShapeCall& call) { return is_contiguous(call.env, call.tensor(1)) && like_self(call); }
+bool nll_loss_2d_backward(ShapeCall& call) { return is_contiguous(call.env, call.tensor(1)) && like_input(call); }
 
 // self, target, reduction, ...: the pairwise loss, or one number.
 template <size_t Reduction, Pointwise Kind>
@@ -124,17 +124,17 @@ bool binary_cross_entropy_with_logits(ShapeCall& call) {
   return kOneMinusTarget(call);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kLosses[] = {
     GL_OP("nll_loss_forward", "default", nll_loss),
     GL_OP("nll_loss_backward", "default", nll_loss_backward),
     GL_OP("nll_loss2d_forward", "default", nll_loss_2d),
     GL_OP("nll_loss2d_backward", "default", nll_loss_2d_backward),
     GL_OP("mse_loss", "default", pairwise<2, kPair>),
-    GL_OP("mse_loss_backward", "default", pairwise_backward<like_self, true>),
+    GL_OP("mse_loss_backward", "default", pairwise_backward<like_input, true>),
     GL_OP("smooth_l1_loss", "default", pairwise<2, kPair>),
-    GL_OP("smooth_l1_loss_backward", "default", pairwise_backward<like_self>),
+    GL_OP("smooth_l1_loss_backward", "default", pairwise_backward<like_input>),
     GL_OP("huber_loss", "default", huber_loss),
-    GL_OP("huber_loss_backward", "default", pairwise_backward<like_self>),
+    GL_OP("huber_loss_backward", "default", pairwise_backward<like_input>),
     GL_OP("soft_margin_loss", "default", pairwise<2, kSamePair>),
     GL_OP("soft_margin_loss_backward", "default", pairwise_backward<soft_margin_gradient>),
     GL_OP("binary_cross_entropy", "default", binary_cross_entropy),
@@ -144,6 +144,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> losses_rows() { return kRows; }
+std::span<const OpRow> losses_rows() { return kLosses; }
 
 }  // namespace graphlift::ops

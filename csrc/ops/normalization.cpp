@@ -222,7 +222,7 @@ bool weight_norm_backward(ShapeCall& call) {
   return give_contiguous(call, g, g.sizes);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kNormalization[] = {
     GL_OP("native_layer_norm", "default", layer_norm),
     GL_OP("native_layer_norm_backward", "default", layer_norm_backward),
     GL_OP("native_group_norm", "default", group_norm),
@@ -242,6 +242,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> normalization_rows() { return kRows; }
+std::span<const OpRow> normalization_rows() { return kNormalization; }
 
 }  // namespace graphlift::ops

@@ -38,7 +38,7 @@ bool update_scale(ShapeCall& call) {
   GL_OP(name "_", "default", nothing), GL_OP(name "_", "tensor_lr", nothing), \
       GL_OP(name, "default", written_lists<lists>), GL_OP(name, "tensor_lr", written_lists<lists>)
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kOptimizers[] = {
     FUSED("_fused_adam", 5),
     FUSED("_fused_adamw", 5),
     FUSED("_fused_sgd", 3),
@@ -53,6 +53,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> optimizers_rows() { return kRows; }
+std::span<const OpRow> optimizers_rows() { return kOptimizers; }
 
 }  // namespace graphlift::ops

@@ -67,7 +67,7 @@ bool edge_pad_backward(ShapeCall& call) {
   GL_OP(kind "_pad" #dims "d", "default", (edge_pad<dims, reflection>)), \
       GL_OP(kind "_pad" #dims "d_backward", "default", edge_pad_backward<dims>)
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPadding[] = {
     GL_OP("constant_pad_nd", "default", constant_pad),
     PAD("reflection", 1, true),
     PAD("reflection", 2, true),
@@ -79,6 +79,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> padding_rows() { return kRows; }
+std::span<const OpRow> padding_rows() { return kPadding; }
 
 }  // namespace graphlift::ops

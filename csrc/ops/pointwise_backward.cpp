@@ -10,7 +10,7 @@ using ir::Dims;
 using ir::TensorType;
 using enum ResultDType;
 
-constexpr auto kPair = pointwise_rule<Pointwise{2}>;
+constexpr auto kOfTwo = pointwise_rule<Pointwise{2}>;
 constexpr auto kSelfThenGrad = pointwise_rule<Pointwise{2, Common, kNothing, {1, 0}}>;
 constexpr auto kFirstAndSixth = pointwise_rule<Pointwise{2, Common, kNothing, {0, 5}}>;
 
@@ -34,21 +34,21 @@ bool prelu_backward(ShapeCall& call) {
   return true;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPointwiseBackward[] = {
     GL_OP("threshold_backward", "default", kSelfThenGrad),
-    GL_OP("gelu_backward", "default", kPair),
-    GL_OP("silu_backward", "default", kPair),
-    GL_OP("mish_backward", "default", kPair),
-    GL_OP("sigmoid_backward", "default", kPair),
-    GL_OP("tanh_backward", "default", kPair),
+    GL_OP("gelu_backward", "default", kOfTwo),
+    GL_OP("silu_backward", "default", kOfTwo),
+    GL_OP("mish_backward", "default", kOfTwo),
+    GL_OP("sigmoid_backward", "default", kOfTwo),
+    GL_OP("tanh_backward", "default", kOfTwo),
     GL_OP("leaky_relu_backward", "default", kSelfThenGrad),
-    GL_OP("hardtanh_backward", "default", kPair),
-    GL_OP("hardsigmoid_backward", "default", kPair),
-    GL_OP("hardswish_backward", "default", kPair),
-    GL_OP("softplus_backward", "default", kPair),
-    GL_OP("softshrink_backward", "default", kPair),
-    GL_OP("hardshrink_backward", "default", kPair),
-    GL_OP("logit_backward", "default", kPair),
+    GL_OP("hardtanh_backward", "default", kOfTwo),
+    GL_OP("hardsigmoid_backward", "default", kOfTwo),
+    GL_OP("hardswish_backward", "default", kOfTwo),
+    GL_OP("softplus_backward", "default", kOfTwo),
+    GL_OP("softshrink_backward", "default", kOfTwo),
+    GL_OP("hardshrink_backward", "default", kOfTwo),
+    GL_OP("logit_backward", "default", kOfTwo),
     GL_OP("elu_backward", "default", kFirstAndSixth),
     GL_OP("log_sigmoid_backward", "default", preserved_as<0>),
     GL_OP("_prelu_kernel", "default", prelu),
@@ -57,6 +57,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> pointwise_backward_rows() { return kRows; }
+std::span<const OpRow> pointwise_backward_rows() { return kPointwiseBackward; }
 
 }  // namespace graphlift::ops

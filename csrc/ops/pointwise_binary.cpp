@@ -19,8 +19,8 @@ constexpr auto kFloatOnly = pointwise_rule<Pointwise{2, Common, kInt | kComplex}
 constexpr auto kFloatOrComplexOnly = pointwise_rule<Pointwise{2, Common, kInt}>;
 constexpr auto kIntOnly = pointwise_rule<Pointwise{2, Common, kFloat}>;
 constexpr auto kIntNoBool = pointwise_rule<Pointwise{2, Common, kFloat | kBool}>;
-constexpr auto kToFloat = pointwise_rule<Pointwise{2, Float}>;
-constexpr auto kToRealFloat = pointwise_rule<Pointwise{2, Float, kComplex}>;
+constexpr auto kBothToFloat = pointwise_rule<Pointwise{2, Float}>;
+constexpr auto kBothToRealFloat = pointwise_rule<Pointwise{2, Float, kComplex}>;
 constexpr auto kCompare = pointwise_rule<Pointwise{2, Bool}>;
 constexpr auto kOrder = pointwise_rule<Pointwise{2, Bool, kComplex}>;
 constexpr auto kSameDType = pointwise_rule<Pointwise{2, Common, kMixed | kComplex}>;
@@ -40,7 +40,7 @@ constexpr auto kSub = with_alpha<kSubtract, 2>;
 constexpr auto kReverseSub = with_alpha<pointwise_rule<Pointwise{2, Common, kBoolOperand, {1, 0}}>, 2>;
 
 // The rounding mode decides: none is true division.
-bool divide_with_mode(ShapeCall& call) { return call.none(2) ? kToFloat(call) : kRealNoBool(call); }
+bool divide_with_mode(ShapeCall& call) { return call.none(2) ? kBothToFloat(call) : kRealNoBool(call); }
 
 // The base is a number; the result is contiguous whatever the exponent's layout.
 bool pow_number_tensor(ShapeCall& call) {
@@ -58,7 +58,7 @@ bool make_complex(ShapeCall& call) {
   return true;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPointwiseBinary[] = {
     GL_BOTH("add", "Tensor", kAdd),
     GL_BOTH("add", "Scalar", kAdd),
     GL_BOTH("sub", "Tensor", kSub),
@@ -67,8 +67,8 @@ constexpr OpRow kRows[] = {
     GL_OP("rsub", "Scalar", kReverseSub),
     GL_BOTH("mul", "Tensor", kCommon),
     GL_BOTH("mul", "Scalar", kCommon),
-    GL_BOTH("div", "Tensor", kToFloat),
-    GL_BOTH("div", "Scalar", kToFloat),
+    GL_BOTH("div", "Tensor", kBothToFloat),
+    GL_BOTH("div", "Scalar", kBothToFloat),
     GL_BOTH("div", "Tensor_mode", divide_with_mode),
     GL_BOTH("div", "Scalar_mode", divide_with_mode),
     GL_OP("floor_divide", "default", kRealNoBool),
@@ -86,13 +86,13 @@ constexpr OpRow kRows[] = {
     GL_OP("minimum", "default", kReal),
     GL_OP("fmax", "default", kReal),
     GL_OP("fmin", "default", kReal),
-    GL_BOTH("atan2", "default", kToRealFloat),
+    GL_BOTH("atan2", "default", kBothToRealFloat),
     GL_BOTH("hypot", "default", kFloatOnly),
-    GL_BOTH("xlogy", "Tensor", kToRealFloat),
-    GL_OP("xlogy", "Scalar_Self", kToRealFloat),
-    GL_BOTH("xlogy", "Scalar_Other", kToRealFloat),
-    GL_BOTH("copysign", "Tensor", kToRealFloat),
-    GL_BOTH("copysign", "Scalar", kToRealFloat),
+    GL_BOTH("xlogy", "Tensor", kBothToRealFloat),
+    GL_OP("xlogy", "Scalar_Self", kBothToRealFloat),
+    GL_BOTH("xlogy", "Scalar_Other", kBothToRealFloat),
+    GL_BOTH("copysign", "Tensor", kBothToRealFloat),
+    GL_BOTH("copysign", "Scalar", kBothToRealFloat),
     GL_OP("logaddexp", "default", kFloatOrComplexOnly),
     GL_OP("logaddexp2", "default", kFloatOrComplexOnly),
     GL_BOTH("nextafter", "default", kFloatOnly),
@@ -135,6 +135,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> pointwise_binary_rows() { return kRows; }
+std::span<const OpRow> pointwise_binary_rows() { return kPointwiseBinary; }
 
 }  // namespace graphlift::ops

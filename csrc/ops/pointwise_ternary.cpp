@@ -64,7 +64,7 @@ bool masked_fill(ShapeCall& call) {
   return sizes && give_contiguous(call, self, std::move(*sizes));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPointwiseTernary[] = {
     GL_BOTH("addcmul", "default", kCommon3),
     GL_BOTH("addcdiv", "default", addcdiv),
     GL_BOTH("lerp", "Scalar", kSame2),
@@ -77,6 +77,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> pointwise_ternary_rows() { return kRows; }
+std::span<const OpRow> pointwise_ternary_rows() { return kPointwiseTernary; }
 
 }  // namespace graphlift::ops

@@ -42,7 +42,7 @@ bool pow_tensor_number(ShapeCall& call) {
 }
 
 // Fresh memory in the format of argument 0.
-bool like_self(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
+bool preserved(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
 
 bool scale(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
@@ -55,7 +55,7 @@ bool hardtanh(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   if (self.dtype == DType::bool_ || ir::is_complex(self.dtype)) return false;
   if (self.dtype == DType::uint8 && (call.real(1) < 0 || call.real(2) < 0)) return false;
-  return like_self(call);
+  return preserved(call);
 }
 
 bool is_infinite(ShapeCall& call) {
@@ -65,11 +65,11 @@ bool is_infinite(ShapeCall& call) {
 }
 
 // Of a real tensor it is the tensor itself.
-bool conjugate(ShapeCall& call) { return ir::is_complex(call.tensor(0).dtype) && like_self(call); }
+bool conjugate(ShapeCall& call) { return ir::is_complex(call.tensor(0).dtype) && preserved(call); }
 
 bool fill_tensor(ShapeCall& call) {
   if (call.is_tensor(1) && call.tensor(1).rank() != 0) return false;
-  return like_self(call);
+  return preserved(call);
 }
 
 // Of a complex tensor: made as complex, then copied into contiguous memory.
@@ -89,11 +89,11 @@ bool magnitude(ShapeCall& call) {
 bool log_sigmoid_forward(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   if (!ir::is_floating(self.dtype)) return false;
-  if (!self.device.is_cpu()) return like_self(call) && give_contiguous(call, self, {0});
+  if (!self.device.is_cpu()) return preserved(call) && give_contiguous(call, self, {0});
   return give_contiguous(call, self, self.sizes) && give_contiguous(call, self, self.sizes);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPointwiseUnary[] = {
     GL_BOTH("exp", "default", kToFloat),
     GL_BOTH("exp2", "default", kToFloat),
     GL_BOTH("expm1", "default", kToFloat),
@@ -148,7 +148,7 @@ constexpr OpRow kRows[] = {
     GL_BOTH("sign", "default", kKeepReal),
     GL_BOTH("sgn", "default", kKeep),
     GL_BOTH("conj_physical", "default", conjugate),
-    GL_BOTH("nan_to_num", "default", like_self),
+    GL_BOTH("nan_to_num", "default", preserved),
     GL_BOTH("bitwise_not", "default", kKeepInt),
     GL_BOTH("logical_not", "default", kToBool),
     GL_OP("isnan", "default", kToBool),
@@ -176,13 +176,13 @@ constexpr OpRow kRows[] = {
     GL_BOTH("clamp", "default", clamp),
     GL_BOTH("clamp_min", "default", kClampOne),
     GL_BOTH("clamp_max", "default", kClampOne),
-    GL_BOTH("fill", "Scalar", like_self),
+    GL_BOTH("fill", "Scalar", preserved),
     GL_BOTH("fill", "Tensor", fill_tensor),
-    GL_BOTH("zero", "default", like_self),
+    GL_BOTH("zero", "default", preserved),
 };
 
 }  // namespace
 
-std::span<const OpRow> pointwise_unary_rows() { return kRows; }
+std::span<const OpRow> pointwise_unary_rows() { return kPointwiseUnary; }
 
 }  // namespace graphlift::ops

@@ -120,7 +120,7 @@ bool adaptive_gradient(ShapeCall& call) {
 }
 bool contiguous_gradient(ShapeCall& call) { return give_contiguous(call, call.tensor(1), call.tensor(1).sizes); }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kPooling[] = {
     GL_OP("max_pool2d_with_indices", "default", max_pool<2>),
     GL_OP("max_pool3d_with_indices", "default", max_pool<3>),
     GL_OP("max_pool2d_with_indices_backward", "default", gradient),
@@ -139,6 +139,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> pooling_rows() { return kRows; }
+std::span<const OpRow> pooling_rows() { return kPooling; }
 
 }  // namespace graphlift::ops

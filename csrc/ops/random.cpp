@@ -11,7 +11,7 @@ using ir::DType;
 using ir::Sym;
 using ir::TensorType;
 
-bool of_sizes(ShapeCall& call) { return give_sizes(call, call.syms(0), 1, call.default_dtype); }
+bool random_of_sizes(ShapeCall& call) { return give_sizes(call, call.syms(0), 1, call.default_dtype); }
 bool of_sizes_generator(ShapeCall& call) { return give_sizes(call, call.syms(0), 2, call.default_dtype); }
 bool integers_below(ShapeCall& call) { return give_sizes(call, call.syms(1), 2, DType::int64); }
 bool integers_below_generator(ShapeCall& call) { return give_sizes(call, call.syms(1), 3, DType::int64); }
@@ -19,11 +19,11 @@ bool integers_between(ShapeCall& call) { return give_sizes(call, call.syms(2), 3
 bool integers_between_generator(ShapeCall& call) { return give_sizes(call, call.syms(2), 4, DType::int64); }
 bool permutation(ShapeCall& call) { return give_sizes(call, {call.sym(0)}, 1, DType::int64); }
 bool permutation_generator(ShapeCall& call) { return give_sizes(call, {call.sym(0)}, 2, DType::int64); }
-bool like(ShapeCall& call) { return give_like(call, 1); }
+bool random_like(ShapeCall& call) { return give_like(call, 1); }
 bool integers_like(ShapeCall& call) { return give_like(call, 2); }
 bool integers_like_between(ShapeCall& call) { return give_like(call, 3); }
 
-bool preserved(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
+bool random_preserved(ShapeCall& call) { return give_preserved(call, call.tensor(0), call.tensor(0).dtype); }
 template <size_t I>
 bool contiguous_as(ShapeCall& call) {
   return give_contiguous(call, call.tensor(I), call.tensor(I).sizes);
@@ -70,10 +70,10 @@ bool dropout_backward(ShapeCall& call) {
   return give(call, operands[0]->dtype, operands[0]->device, placement->sizes, placement->strides);
 }
 
-constexpr OpRow kRows[] = {
-    GL_OP("rand", "default", of_sizes),
+constexpr OpRow kRandom[] = {
+    GL_OP("rand", "default", random_of_sizes),
     GL_OP("rand", "generator", of_sizes_generator),
-    GL_OP("randn", "default", of_sizes),
+    GL_OP("randn", "default", random_of_sizes),
     GL_OP("randn", "generator", of_sizes_generator),
     GL_OP("randint", "default", integers_below),
     GL_OP("randint", "generator", integers_below_generator),
@@ -81,33 +81,33 @@ constexpr OpRow kRows[] = {
     GL_OP("randint", "low_generator", integers_between_generator),
     GL_OP("randperm", "default", permutation),
     GL_OP("randperm", "generator", permutation_generator),
-    GL_OP("rand_like", "default", like),
-    GL_OP("randn_like", "default", like),
+    GL_OP("rand_like", "default", random_like),
+    GL_OP("randn_like", "default", random_like),
     GL_OP("randint_like", "default", integers_like),
     GL_OP("randint_like", "low_dtype", integers_like_between),
     GL_OP("bernoulli", "default", contiguous_as<0>),
     GL_OP("bernoulli", "p", contiguous_as<0>),
-    GL_OP("bernoulli", "Tensor", preserved),
+    GL_OP("bernoulli", "Tensor", random_preserved),
     GL_OP("bernoulli_", "float", give_self_in_place),
     GL_OP("bernoulli_", "Tensor", give_self_in_place),
-    GL_OP("uniform", "default", preserved),
+    GL_OP("uniform", "default", random_preserved),
     GL_OP("uniform_", "default", give_self_in_place),
     GL_OP("normal_", "default", give_self_in_place),
-    GL_OP("normal_functional", "default", preserved),
+    GL_OP("normal_functional", "default", random_preserved),
     GL_OP("normal", "Tensor_float", contiguous_as<0>),
     GL_OP("normal", "float_Tensor", contiguous_as<1>),
     GL_OP("normal", "Tensor_Tensor", normal_of_two),
-    GL_OP("exponential", "default", preserved),
+    GL_OP("exponential", "default", random_preserved),
     GL_OP("exponential_", "default", give_self_in_place),
-    GL_OP("log_normal", "default", preserved),
+    GL_OP("log_normal", "default", random_preserved),
     GL_OP("log_normal_", "default", give_self_in_place),
-    GL_OP("cauchy", "default", preserved),
+    GL_OP("cauchy", "default", random_preserved),
     GL_OP("cauchy_", "default", give_self_in_place),
-    GL_OP("geometric", "default", preserved),
+    GL_OP("geometric", "default", random_preserved),
     GL_OP("geometric_", "default", give_self_in_place),
-    GL_OP("random", "default", preserved),
-    GL_OP("random", "from", preserved),
-    GL_OP("random", "to", preserved),
+    GL_OP("random", "default", random_preserved),
+    GL_OP("random", "from", random_preserved),
+    GL_OP("random", "to", random_preserved),
     GL_OP("random_", "default", give_self_in_place),
     GL_OP("random_", "from", give_self_in_place),
     GL_OP("random_", "to", give_self_in_place),
@@ -118,6 +118,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> random_rows() { return kRows; }
+std::span<const OpRow> random_rows() { return kRandom; }
 
 }  // namespace graphlift::ops

@@ -63,7 +63,7 @@ bool cudnn_layers(ShapeCall& call) {
   return weights ? give_contiguous(call, *weights, weights->sizes) : false;
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kRecurrent[] = {
     GL_OP("mkldnn_rnn_layer", "default", mkldnn_layer),
     GL_OP("mkldnn_rnn_layer_backward", "default", mkldnn_layer_backward),
     GL_OP("_thnn_fused_lstm_cell", "default", lstm_cell),
@@ -72,6 +72,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> recurrent_rows() { return kRows; }
+std::span<const OpRow> recurrent_rows() { return kRecurrent; }
 
 }  // namespace graphlift::ops

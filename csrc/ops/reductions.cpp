@@ -130,7 +130,7 @@ bool log_sum(ShapeCall& call) {
 
 bool trace(ShapeCall& call) { return call.tensor(0).rank() == 2 && reduction<Kind::Sum, Where{}>(call); }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kReductions[] = {
     GL_OP("sum", "default", reduction<Kind::Sum, kOnlyDType>),
     GL_OP("sum", "dim_IntList", reduction<Kind::Sum, kDimsDType>),
     GL_OP("nansum", "default", reduction<Kind::Sum, kDimsDType>),
@@ -170,6 +170,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> reductions_rows() { return kRows; }
+std::span<const OpRow> reductions_rows() { return kReductions; }
 
 }  // namespace graphlift::ops

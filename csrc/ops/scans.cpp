@@ -25,7 +25,7 @@ bool sum_or_product_in_place(ShapeCall& call) {
   return wrap_dim(call.integer(1), self.rank()) && asked == self.dtype && give_self_in_place(call);
 }
 
-bool log_sum(ShapeCall& call) {
+bool log_cumulative_sum(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   if (!ir::is_floating(self.dtype) && !ir::is_complex(self.dtype)) return false;
   return wrap_dim(call.integer(1), self.rank()) && give_contiguous(call, self, self.sizes);
@@ -37,18 +37,18 @@ bool extreme(ShapeCall& call) {
   return give_contiguous(call, self, self.sizes) && give_contiguous(call, DType::int64, self.device, self.sizes);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kScans[] = {
     GL_OP("cumsum", "default", sum_or_product),
     GL_OP("cumprod", "default", sum_or_product),
     GL_OP("cumsum_", "default", sum_or_product_in_place),
     GL_OP("cumprod_", "default", sum_or_product_in_place),
-    GL_OP("logcumsumexp", "default", log_sum),
+    GL_OP("logcumsumexp", "default", log_cumulative_sum),
     GL_OP("cummax", "default", extreme),
     GL_OP("cummin", "default", extreme),
 };
 
 }  // namespace
 
-std::span<const OpRow> scans_rows() { return kRows; }
+std::span<const OpRow> scans_rows() { return kScans; }
 
 }  // namespace graphlift::ops

@@ -106,7 +106,7 @@ bool put(ShapeCall& call) {
   return give_preserved(call, call.tensor(0), call.tensor(0).dtype);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kScattering[] = {
     GL_BOTH("scatter", "src", scatter),
     GL_BOTH("scatter", "value", scatter),
     GL_BOTH("scatter", "reduce", scatter),
@@ -127,6 +127,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> scattering_rows() { return kRows; }
+std::span<const OpRow> scattering_rows() { return kScattering; }
 
 }  // namespace graphlift::ops

@@ -35,7 +35,7 @@ bool safe_softmax(ShapeCall& call) {
   return give_contiguous(call, dtype, self.device, self.sizes);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kSoftmax[] = {
     GL_OP("_softmax", "default", softmax),
     GL_OP("_log_softmax", "default", softmax),
     GL_OP("_softmax_backward_data", "default", softmax_backward),
@@ -45,6 +45,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> softmax_rows() { return kRows; }
+std::span<const OpRow> softmax_rows() { return kSoftmax; }
 
 }  // namespace graphlift::ops

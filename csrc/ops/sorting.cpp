@@ -55,7 +55,7 @@ bool median(ShapeCall& call) {
 // self, bins, min, max.
 bool histogram(ShapeCall& call) { return give_contiguous(call, call.tensor(0), {call.sym(1)}); }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kSorting[] = {
     GL_OP("sort", "default", sort),        GL_OP("sort", "stable", sort_stable), GL_OP("topk", "default", topk),
     GL_OP("median", "default", median),    GL_OP("median", "dim", median_dim),   GL_OP("nanmedian", "default", median),
     GL_OP("nanmedian", "dim", median_dim), GL_OP("mode", "default", median_dim), GL_OP("kthvalue", "default", kthvalue),
@@ -64,6 +64,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> sorting_rows() { return kRows; }
+std::span<const OpRow> sorting_rows() { return kSorting; }
 
 }  // namespace graphlift::ops

@@ -25,13 +25,13 @@ std::vector<int64_t> last_dims(ShapeCall& call) {
   return dims;
 }
 
-std::optional<DType> complex_of(DType real) {
+std::optional<DType> complex_for(DType real) {
   if (real == DType::float32) return DType::complex64;
   if (real == DType::float64) return DType::complex128;
   return std::nullopt;
 }
 
-std::optional<DType> real_of(DType complex) {
+std::optional<DType> real_for(DType complex) {
   if (complex == DType::complex64) return DType::float32;
   if (complex == DType::complex128) return DType::float64;
   return std::nullopt;
@@ -41,14 +41,14 @@ std::optional<DType> real_of(DType complex) {
 bool complex_to_complex(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
   const size_t count = last_dims(call).size();
-  if (!real_of(self.dtype) || count == 0 || count > 3) return false;
+  if (!real_for(self.dtype) || count == 0 || count > 3) return false;
   return give_contiguous(call, self, self.sizes);
 }
 
 // self, dim, normalization, onesided.
 bool real_to_complex(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
-  const std::optional<DType> dtype = complex_of(self.dtype);
+  const std::optional<DType> dtype = complex_for(self.dtype);
   if (!dtype || last_dims(call).size() != 1 || !self.device.is_cpu()) return false;
   Dims sizes = self.sizes;
   if (call.boolean(3)) sizes.back() = floordiv(sizes.back(), Sym(2)) + Sym(1);
@@ -58,14 +58,14 @@ bool real_to_complex(ShapeCall& call) {
 // self, dim, normalization, last_dim_size.
 bool complex_to_real(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
-  const std::optional<DType> dtype = real_of(self.dtype);
+  const std::optional<DType> dtype = real_for(self.dtype);
   if (!dtype || last_dims(call).size() != 1 || !self.device.is_cpu() || !less(call.env, 0, call.sym(3))) return false;
   Dims sizes = self.sizes;
   sizes.back() = call.sym(3);
   return give_contiguous(call, *dtype, self.device, std::move(sizes));
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kSpectral[] = {
     GL_OP("_fft_c2c", "default", complex_to_complex),
     GL_OP("_fft_r2c", "default", real_to_complex),
     GL_OP("_fft_c2r", "default", complex_to_real),
@@ -73,6 +73,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> spectral_rows() { return kRows; }
+std::span<const OpRow> spectral_rows() { return kSpectral; }
 
 }  // namespace graphlift::ops

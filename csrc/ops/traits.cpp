@@ -10,13 +10,13 @@
 namespace graphlift::ops {
 namespace {
 
-struct Row {
+struct TraitsRow {
   Effect effect;
   Work work;
   std::string_view names;  // base names, separated by blanks; with a point: that overload alone
 };
 
-constexpr Row kRows[] = {
+constexpr TraitsRow kTraits[] = {
     {Effect::None, Work::View,
      "_conj _neg_view _reshape_alias _unsafe_view alias as_strided conj detach diagonal expand expand_as imag "
      "lift_fresh "
@@ -63,10 +63,10 @@ constexpr Row kRows[] = {
      "sym_constrain_range_for_size"},
 };
 
-const std::unordered_map<std::string_view, OpTraits>& table() {
+const std::unordered_map<std::string_view, OpTraits>& traits_by_name() {
   static const auto* table = [] {
     auto* made = new std::unordered_map<std::string_view, OpTraits>;
-    for (const Row& row : kRows) {
+    for (const TraitsRow& row : kTraits) {
       for (std::string_view rest = row.names; !rest.empty();) {
         size_t end = rest.find(' ');
         (*made)[rest.substr(0, end)] = {row.effect, row.work};
@@ -96,7 +96,7 @@ OpTraits find(std::string_view name) {
   std::string_view local = name.substr(kAten.size()), base = local.substr(0, local.find('.'));
   std::string_view overload = base.size() < local.size() ? local.substr(base.size() + 1) : std::string_view();
   if (writes_by_name(base, overload)) return {Effect::Write, Work::Heavy};
-  const auto& rows = table();
+  const auto& rows = traits_by_name();
   if (auto found = rows.find(local); found != rows.end()) return found->second;
   if (auto found = rows.find(base); found != rows.end()) return found->second;
   return {};

@@ -153,7 +153,7 @@ bool col2im(ShapeCall& call) {
 #define UPSAMPLE(name, dims) \
   GL_OP(name, "default", upsample<dims>), GL_OP(name "_backward", "default", upsample_backward<dims>)
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kUpsampling[] = {
     UPSAMPLE("upsample_nearest1d", 1),
     UPSAMPLE("upsample_nearest2d", 2),
     GL_OP("upsample_nearest3d", "default", upsample<3>),
@@ -182,6 +182,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> upsampling_rows() { return kRows; }
+std::span<const OpRow> upsampling_rows() { return kUpsampling; }
 
 }  // namespace graphlift::ops

@@ -46,7 +46,7 @@ bool as_strided_scatter(ShapeCall& call) {
   return equal(call.env, call.syms(2), call.tensor(1).sizes) && give_self_copied(call);
 }
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kViewGradients[] = {
     GL_OP("slice_backward", "default", zeros_of_sizes),     GL_OP("select_backward", "default", select_backward),
     GL_OP("diagonal_backward", "default", zeros_of_sizes),  GL_OP("unfold_backward", "default", zeros_of_sizes),
     GL_OP("slice_scatter", "default", slice_scatter),       GL_OP("select_scatter", "default", select_scatter),
@@ -55,6 +55,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> view_gradients_rows() { return kRows; }
+std::span<const OpRow> view_gradients_rows() { return kViewGradients; }
 
 }  // namespace graphlift::ops

@@ -346,7 +346,7 @@ bool copied(ShapeCall& call) {
 // Also as name_copy.
 #define VIEW(name, overload, rule) GL_OP(name, overload, rule), GL_OP(name "_copy", overload, copied<rule>)
 
-constexpr OpRow kRows[] = {
+constexpr OpRow kViews[] = {
     GL_OP("alias", "default", alias),
     GL_OP("detach", "default", alias),
     GL_OP("detach_", "default", alias),
@@ -387,6 +387,6 @@ constexpr OpRow kRows[] = {
 
 }  // namespace
 
-std::span<const OpRow> views_rows() { return kRows; }
+std::span<const OpRow> views_rows() { return kViews; }
 
 }  // namespace graphlift::ops

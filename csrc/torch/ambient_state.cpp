@@ -33,7 +33,7 @@ bool in_dual_level() { return torch::autograd::ForwardADLevel::try_get_by_idx(0)
 
 constexpr std::array<c10::DeviceType, 2> kDevices = {c10::DeviceType::CPU, c10::DeviceType::CUDA};
 
-int nesting() {
+int autocast_nesting() {
   at::autocast::increment_nesting();
   return at::autocast::decrement_nesting();
 }
@@ -50,7 +50,7 @@ struct AmbientState::Saved {
   bool grad = at::GradMode::is_enabled();
   at::impl::TorchFunctionDisabledState function = at::impl::PythonTorchFunctionTLS::get_disabled_state();
   bool cache = at::autocast::is_autocast_cache_enabled();
-  int nesting_depth = nesting();
+  int nesting_depth = autocast_nesting();
   int64_t function_modes = program_function_modes();
   bool forward_grad = c10::AutogradState::get_tls_state().get_fw_grad_mode();
   bool inplace_requires_grad = at::functorch::getInplaceRequiresGradAllowed();
@@ -106,7 +106,7 @@ AmbientState::~AmbientState() {
     at::autocast::set_autocast_enabled(kDevices[i], saved_->enabled[i]);
     at::autocast::set_autocast_dtype(kDevices[i], saved_->dtype[i]);
   }
-  int depth = nesting();
+  int depth = autocast_nesting();
   for (; depth < saved_->nesting_depth; ++depth) at::autocast::increment_nesting();
   for (; depth > saved_->nesting_depth; --depth) at::autocast::decrement_nesting();
   at::autocast::clear_cache();

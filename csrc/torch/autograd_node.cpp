@@ -20,10 +20,6 @@ constexpr const char* kNoDoubleBackward =
     "part in "
     "eager mode: mark the function with @graphlift.disable, or call it outside of graphlift.compile.";
 
-int64_t value_of(const ir::Sym& sym, std::span<const int64_t> symbols) {
-  return sym.is_constant() ? sym.constant() : sym.eval(symbols);
-}
-
 // Gradients of gradients: first order results are there to use, and an attempt to go through them says what to do. The
 // node keeps the edges of the real one, so that the engine does not leave it out as leading nowhere.
 void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd::edge_list edges) {
@@ -101,7 +97,7 @@ at::Tensor BackwardProgram::as_recorded(at::Tensor tangent, size_t index, std::s
   bool same = tangent.dim() == type.rank();
   c10::SmallVector<int64_t, 6> strides;
   for (int64_t i = 0; i < type.rank(); ++i) {
-    strides.push_back(value_of(type.strides[static_cast<size_t>(i)], symbols));
+    strides.push_back(type.strides[static_cast<size_t>(i)].eval(symbols));
     if (same && tangent.size(i) > 1 && tangent.stride(i) != strides.back()) same = false;
   }
   if (same || tangent.numel() == 0) return tangent;

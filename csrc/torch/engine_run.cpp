@@ -13,14 +13,12 @@
 namespace graphlift::torch_layer {
 namespace {
 
-using torch::autograd::Node;
-
 // A custom autograd.Function. Its class has no visible type information.
-bool is_python_node(const Node& node) {
+bool is_python_node(const torch::autograd::Node& node) {
   return std::string_view(typeid(node).name()).find("PyNode") != std::string_view::npos;
 }
 
-bool has_node_hooks(Node& node) {
+bool has_node_hooks(torch::autograd::Node& node) {
   return !node.tensor_pre_hooks().empty() || !node.pre_hooks().empty() || !node.post_hooks().empty() ||
          !node.retains_grad_hooks().empty() || node.tensor_post_acc_grad_hooks();
 }
@@ -36,8 +34,8 @@ Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {
   recorder_.note_engine();
   if (calls_) calls_->refuse("the program runs the autograd engine");
   Reached result;
-  std::vector<Node*> open;
-  std::unordered_set<Node*> seen;
+  std::vector<torch::autograd::Node*> open;
+  std::unordered_set<torch::autograd::Node*> seen;
   bool on_cpu = true;
   auto visit = [&](const torch::autograd::Edge& edge) {
     if (edge.is_valid() && seen.insert(edge.function.get()).second) open.push_back(edge.function.get());
@@ -49,7 +47,7 @@ Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {
     if (tensor.requires_grad()) visit(edges.emplace_back(torch::autograd::impl::gradient_edge(tensor)));
   }
   while (!open.empty()) {
-    Node* node = open.back();
+    torch::autograd::Node* node = open.back();
     open.pop_back();
     if (dynamic_cast<OutsideHistory*>(node)) result.refuse = "gradients flow into a tensor that was made before";
     // Threads of the engine's own run Python code that nobody watches.

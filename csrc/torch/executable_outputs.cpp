@@ -11,10 +11,6 @@
 namespace graphlift::torch_layer {
 namespace {
 
-int64_t value_of(const ir::Sym& sym, std::span<const int64_t> symbols) {
-  return sym.is_constant() ? sym.constant() : sym.eval(symbols);
-}
-
 bool same_geometry(const at::Tensor& tensor, const Geometry& geometry) {
   return tensor.sizes().equals(geometry.sizes) && tensor.strides().equals(geometry.strides) &&
          tensor.storage_offset() == geometry.offset;
@@ -72,10 +68,9 @@ at::Tensor view_as(const at::Tensor& base, const Geometry& geometry) {
 
 }  // namespace
 
-Geometry::Geometry(const ir::TensorType& type, std::span<const int64_t> symbols)
-    : offset(value_of(type.offset, symbols)) {
-  for (const ir::Sym& size : type.sizes) sizes.push_back(value_of(size, symbols));
-  for (const ir::Sym& stride : type.strides) strides.push_back(value_of(stride, symbols));
+Geometry::Geometry(const ir::TensorType& type, std::span<const int64_t> symbols) : offset(type.offset.eval(symbols)) {
+  for (const ir::Sym& size : type.sizes) sizes.push_back(size.eval(symbols));
+  for (const ir::Sym& stride : type.strides) strides.push_back(stride.eval(symbols));
 }
 
 at::Tensor make_view(const at::Tensor& base, const OutputPlan& plan, std::span<const int64_t> symbols) {

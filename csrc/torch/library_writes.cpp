@@ -26,7 +26,7 @@ struct Counterpart {
   bool alone;  // the operator returns nothing of its own
 };
 
-std::mutex& mutex() {
+std::mutex& table_mutex() {
   static auto* made = new std::mutex;
   return *made;
 }
@@ -37,7 +37,7 @@ std::unordered_map<std::string, Counterpart>& counterparts() {
   return *all;
 }
 
-bool is_written(const Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
+bool is_written_to(const Argument& argument) { return argument.alias_info() && argument.alias_info()->isWrite(); }
 
 // Laid out as the tensor itself: a kernel may look at strides.
 at::Tensor copy_of(const at::Tensor& tensor) {
@@ -73,10 +73,10 @@ class WriteIntoCopies final : public c10::OperatorKernel {
   const Counterpart& counterpart_;
 };
 
-bool is_tensor(const c10::Type& type) { return type.kind() == c10::TypeKind::TensorType; }
+bool is_one_tensor(const c10::Type& type) { return type.kind() == c10::TypeKind::TensorType; }
 
 bool is_tensor_or_list(const c10::Type& type) {
-  return is_tensor(type) || (type.kind() == c10::TypeKind::ListType && is_tensor(*type.containedType(0)));
+  return is_one_tensor(type) || (type.kind() == c10::TypeKind::ListType && is_one_tensor(*type.containedType(0)));
 }
 
 Argument without_alias(const Argument& argument) {
@@ -99,7 +99,7 @@ torch::Library& library() {
 // A library may be taken back and register another operator under the same name.
 OperatorHandle enter(const FunctionSchema& schema, std::vector<Argument> arguments, std::vector<Argument> results,
                      Counterpart counterpart) {
-  const std::lock_guard lock(mutex());
+  const std::lock_guard lock(table_mutex());
   std::string name = "graphlift::" + local_name(schema);
   while (c10::Dispatcher::singleton().findSchema({name, ""})) name += "_";
   const Counterpart& kept = counterparts().emplace(name, std::move(counterpart)).first->second;
@@ -117,14 +117,14 @@ std::optional<OperatorHandle> functional_of_library(const FunctionSchema& schema
   std::vector<Argument> arguments, results;
   for (const Argument& result : schema.returns()) {
     if (result.alias_info()) continue;
-    if (!is_tensor(*result.real_type())) return std::nullopt;
+    if (!is_one_tensor(*result.real_type())) return std::nullopt;
     counterpart.alone = false;
     results.push_back(result);
   }
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
     const Argument& argument = schema.arguments()[i];
     arguments.push_back(without_alias(argument));
-    if (!is_written(argument)) continue;
+    if (!is_written_to(argument)) continue;
     if (!is_tensor_or_list(*argument.real_type())) return std::nullopt;
     counterpart.written.push_back(i);
     results.emplace_back("", argument.type(), argument.real_type());
@@ -133,7 +133,7 @@ std::optional<OperatorHandle> functional_of_library(const FunctionSchema& schema
 }
 
 std::optional<std::vector<size_t>> returns_what_it_writes(const OperatorHandle& functional) {
-  const std::lock_guard lock(mutex());
+  const std::lock_guard lock(table_mutex());
   const auto found = counterparts().find(functional.schema().name());
   if (found == counterparts().end() || !found->second.alone) return std::nullopt;
   return found->second.written;

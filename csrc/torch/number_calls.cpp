@@ -112,23 +112,23 @@ at::Tensor finish(const at::Tensor& self, const Last& last, bool in_place) {
   return {};
 }
 
-struct Row {
+struct NumberCallRow {
   std::string_view op;  // without the underscore of the form that writes
   std::string_view overload;
   Last (*last)(const Arguments&);
 };
-constexpr Row kRows[] = {
+constexpr NumberCallRow kNumberCalls[] = {
     {"aten::add", "Tensor", last_add},   {"aten::add", "Scalar", last_add},        {"aten::sub", "Tensor", last_sub},
     {"aten::sub", "Scalar", last_sub},   {"aten::rsub", "Scalar", last_rsub},      {"aten::mul", "Scalar", last_mul},
     {"aten::div", "Scalar", last_div},   {"aten::pow", "Tensor_Scalar", last_pow}, {"aten::pow", "Scalar", last_pow},
     {"aten::lerp", "Scalar", last_lerp}, {"aten::addcdiv", "", last_addcdiv},      {"aten::addcmul", "", last_addcmul},
 };
 
-const Row* find_row(const c10::FunctionSchema& schema, bool* in_place) {
+const NumberCallRow* find_row(const c10::FunctionSchema& schema, bool* in_place) {
   std::string_view name = schema.name();
   *in_place = name.ends_with("_") && !name.ends_with("__");
   if (*in_place) name.remove_suffix(1);
-  for (const Row& row : kRows)
+  for (const NumberCallRow& row : kNumberCalls)
     if (row.op == name && row.overload == schema.overload_name()) return &row;
   return nullptr;
 }
@@ -167,7 +167,7 @@ bool call_with_numbers(const c10::OperatorHandle& handle, torch::jit::Stack& sta
     (value.isTensor() ? wrapped : scalars) = true;
   }
   bool in_place = false;
-  const Row* row = scalars ? find_row(handle.schema(), &in_place) : nullptr;
+  const NumberCallRow* row = scalars ? find_row(handle.schema(), &in_place) : nullptr;
   if (row && torch::jit::peek(stack, 0, count).isTensor()) {
     const auto last = torch::jit::last(stack, count);
     const std::vector<IValue> arguments(last.begin(), last.end());

@@ -28,11 +28,11 @@ OfInput rounded(OfInput number, c10::ScalarType dtype) {
 
 // ROW(operator without overload, what it computes) on operands of the result's dtype: exact enough in doubles that
 // rounding gives what eager gives.
-struct Row {
+struct NumberValueRow {
   std::string_view op;
   double (*f)(double, double);
 };
-constexpr Row kRows[] = {
+constexpr NumberValueRow kNumberValues[] = {
     {"aten::add", [](double a, double b) { return a + b; }},
     {"aten::sub", [](double a, double b) { return a - b; }},
     {"aten::mul", [](double a, double b) { return a * b; }},
@@ -67,7 +67,7 @@ class Walk {
     for (std::string_view same : kSame)
       if (op == same) return converted(argument(node.args.at(0), depth), *type);
     const bool plain = overload == "Tensor" || overload == "Scalar";  // no rounding mode
-    for (const Row& row : kRows)
+    for (const NumberValueRow& row : kNumberValues)
       if (op == row.op && plain && is_one(node.args))
         return converted(combined(converted(argument(node.args.at(0), depth), *type),
                                   converted(argument(node.args.at(1), depth), *type), row.f),

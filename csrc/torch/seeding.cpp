@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kName = "graphlift generator ";
 constexpr std::string_view kMadeName = "graphlift made generator ";
 
-std::mutex& mutex() {
+std::mutex& seeds_mutex() {
   static auto* made = new std::mutex;
   return *made;
 }
@@ -104,7 +104,7 @@ bool is_generator(PyObject* object) { return std::string_view(Py_TYPE(object)->t
 
 ir::Arg generator_argument(const at::Generator& generator) {
   if (generator == at::globalContext().defaultGenerator(generator.device())) return ir::None();
-  std::lock_guard<std::mutex> lock(mutex());
+  std::lock_guard<std::mutex> lock(seeds_mutex());
   std::vector<at::Generator>& all = generators();
   size_t index = 0;
   while (index < all.size() && !(all[index] == generator)) ++index;
@@ -116,7 +116,7 @@ bool names_generator(const std::string& text) { return text.starts_with(kName); 
 
 at::Generator named_generator(const std::string& name) {
   if (names_made_generator(name)) return made_generator(name);
-  std::lock_guard<std::mutex> lock(mutex());
+  std::lock_guard<std::mutex> lock(seeds_mutex());
   const size_t index = names_generator(name) ? std::stoul(name.substr(kName.size())) : generators().size();
   GL_CHECK(index < generators().size(), "no generator is called " + name);
   return generators()[index];

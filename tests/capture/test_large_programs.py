@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 import torch
 from judging import check_module
 
@@ -38,6 +39,7 @@ def test_layers_that_write_are_equal_to_eager():
     check_module(lambda: Norms(12), lambda: (torch.randn(8, 4),), calls=4, graphs=1)
 
 
+@pytest.mark.alone
 def test_the_first_call_grows_as_the_program_does():
     few, many = seconds(Norms, 20), seconds(Norms, 160)
     assert many < 8 * 3 * few, f"{few:.3f} s for 20 layers, {many:.3f} s for 160"

@@ -1,4 +1,5 @@
-"""Builds and tests the torch-free layers on every other CPython (3.11 to 3.13) of this machine; `make test` runs it.
+"""Builds and tests the layers that see the interpreter on every other CPython (3.11 to 3.13) of this machine, without
+torch; `make test` runs it. The layers above them are the same for each.
 
 Python tests that need neither torch nor the package run too: they are found by their imports. An interpreter without
 headers is left out. Exits non-zero when one fails; says so when there is none.
@@ -20,7 +21,9 @@ ASK = (
     "os.path.exists(os.path.join(sysconfig.get_paths()['include'], 'Python.h')))"
 )
 NEEDS_TORCH = re.compile(r"^\s*(import|from) (torch|graphlift)\b|graphlift_(tracer|runtime)|importorskip\(.torch", re.M)
-TEST_PACKAGES = ["pytest>=8", "pytest-timeout", "hypothesis"]
+TEST_PACKAGES = ["pytest>=8", "pytest-timeout", "pytest-xdist", "hypothesis"]
+LAYERS = ("base", "cpython", "eval", "guards")
+TARGETS = [f"{layer}_test" for layer in LAYERS] + ["graphlift_evaluator"]
 
 
 def interpreters():
@@ -41,9 +44,9 @@ def interpreters():
 
 
 def torch_free_tests():
-    """Test files that use the build's modules without torch and without the package."""
+    """Test files that use the evaluator's module without torch and without the package."""
     texts = {path: path.read_text() for path in sorted((ROOT / "tests").rglob("test_*.py"))}
-    return [path for path, text in texts.items() if "graphlift_" in text and not NEEDS_TORCH.search(text)]
+    return [path for path, text in texts.items() if "graphlift_evaluator" in text and not NEEDS_TORCH.search(text)]
 
 
 def pybind11_include():
@@ -65,27 +68,33 @@ def check(version, python):
     build = ROOT / "build" / f"cpython-{version[0]}{version[1]}-torch-free"
     run(
         [tools / "cmake", "-G", "Ninja", "-S", ROOT, "-B", build, f"-DPython_EXECUTABLE={python}"]
-        + [f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}", "-DGRAPHLIFT_TORCH=OFF", "-DGRAPHLIFT_BUILD_TESTS=ON"]
+        + [
+            f"-DCMAKE_MAKE_PROGRAM={tools / 'ninja'}",
+            "-DGRAPHLIFT_TORCH=OFF",
+            "-DGRAPHLIFT_BUILD_TESTS=ON",
+            "-DCMAKE_UNITY_BUILD=ON",
+        ]
         + [f"-DGRAPHLIFT_PYBIND11_INCLUDE={pybind11_include()}"],
         stdout=subprocess.DEVNULL,
     )
-    run([tools / "cmake", "--build", build])
-    run([tools / "ctest", "--test-dir", build, "--output-on-failure"])
+    run([tools / "cmake", "--build", build, "--target", *TARGETS])
+    run([tools / "ctest", "--test-dir", build, "--output-on-failure", "-R", f"^({'|'.join(LAYERS)})_test$"])
     files = torch_free_tests()
     if files:
         environment = build / "environment"
-        if not (environment / "bin" / "pytest").exists():
+        has_tools = [environment / "bin" / "python", "-c", "import pytest, pytest_timeout, xdist, hypothesis"]
+        if not environment.exists() or subprocess.run(has_tools, stderr=subprocess.DEVNULL).returncode:
             run([python, "-m", "venv", environment])
             run([environment / "bin" / "python", "-m", "pip", "install", "-q", *TEST_PACKAGES])
         variables = os.environ | {"GRAPHLIFT_BUILD": str(build)}
-        run([environment / "bin" / "python", "-m", "pytest", *files], env=variables, cwd=ROOT)
+        run([environment / "bin" / "python", "-m", "pytest", "-n", "auto", *files], env=variables, cwd=ROOT)
 
 
 def main():
     """All of them; the first failure ends it."""
     found = interpreters()
     if not found:
-        print("no other CPython (3.11 to 3.13, with headers) here: the torch-free layers are tested on this one alone")
+        print("no other CPython (3.11 to 3.13, with headers) here: the layers that see it are tested on this one alone")
     for version, python in found.items():
         check(version, python)
 

@@ -64,6 +64,7 @@ def test_nothing_heavy_is_imported():
     assert run(USE).split("LOADED")[1].split() == []
 
 
+@pytest.mark.alone
 def test_import_time():
     seconds = min(float(run(TIME).split("SECONDS")[1]) for _ in range(3))
     assert seconds < 0.15, seconds

@@ -141,6 +141,7 @@ return (%1)
     assert not result.requires_grad
 
 
+@pytest.mark.alone
 def test_other_threads_run_meanwhile(build):
     import threading
     import time

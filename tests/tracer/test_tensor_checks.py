@@ -88,6 +88,7 @@ def test_offset_matters_only_when_it_was_used():
     assert "storage_offset() is 3, not 0" in check.explain(base[3:])
 
 
+@pytest.mark.alone
 def test_fast():
     check = check_of(torch.zeros(2, 3))
     other = torch.ones(2, 3)

@@ -16,7 +16,7 @@ FusedGraph fused_of(const ir::Graph& graph, int64_t most) {
   return fuse(graph, options);
 }
 
-std::string kernels_text(const FusedGraph& fused) {
+std::string across_kernels_text(const FusedGraph& fused) {
   std::string text;
   for (size_t i = 0; i < fused.kernels.size(); ++i)
     text += "kernel " + std::to_string(i) + ":\n" + print(fused.kernels[i]);
@@ -31,7 +31,7 @@ TEST(Across, Goldens) {
     ASSERT_EQ(ir::verify(*graph), "");
     const FusedGraph fused = fused_of(*graph, 4096);
     EXPECT_EQ(verify(fused), "");
-    golden.expect({{"graph", ir::print(*fused.graph)}, {"kernels", kernels_text(fused)}});
+    golden.expect({{"graph", ir::print(*fused.graph)}, {"kernels", across_kernels_text(fused)}});
     ++files;
   }
   EXPECT_GT(files, 0);

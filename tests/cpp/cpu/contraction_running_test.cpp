@@ -11,7 +11,7 @@
 namespace graphlift::cpu {
 namespace {
 
-constexpr double kTolerance = 4e-6;
+constexpr double kRunningTolerance = 4e-6;
 
 // torch.set_num_threads for a scope.
 class ThreadCount {
@@ -43,7 +43,7 @@ TEST(ContractionRunning, EightThreadsShareOne) {
       });
     }
     for (std::thread& it : threads) it.join();
-    for (double it : worst) EXPECT_LE(it, kTolerance) << name;
+    for (double it : worst) EXPECT_LE(it, kRunningTolerance) << name;
   }
 }
 
@@ -55,7 +55,7 @@ TEST(ContractionRunning, FollowsTorchsThreadCount) {
     const ThreadCount scope(count);
     it.c.zero_();
     it.run(*contraction);
-    EXPECT_LE(error(it.c, it.expected()), kTolerance) << count;
+    EXPECT_LE(error(it.c, it.expected()), kRunningTolerance) << count;
     EXPECT_EQ(at::get_num_threads(), count);
   }
 }
@@ -70,7 +70,7 @@ TEST(ContractionRunning, InsideAParallelRegion) {
   at::parallel_for(0, 8, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) products[static_cast<size_t>(i)].run(*contraction);
   });
-  for (const Product& it : products) EXPECT_LE(error(it.c, it.expected()), kTolerance);
+  for (const Product& it : products) EXPECT_LE(error(it.c, it.expected()), kRunningTolerance);
 }
 
 TEST(ContractionRunning, TheSameSpecIsMadeOnce) {
@@ -91,7 +91,7 @@ TEST(ContractionRunning, RememberedWeightsFollowTheirVersion) {
   for (int step = 0; step < 4; ++step) {
     for (int run = 0; run < 3; ++run) {
       it.run(*contraction);
-      EXPECT_LE(error(it.c, it.expected()), kTolerance);
+      EXPECT_LE(error(it.c, it.expected()), kRunningTolerance);
     }
     it.b.mul_(1.5);
   }
@@ -99,14 +99,14 @@ TEST(ContractionRunning, RememberedWeightsFollowTheirVersion) {
   for (int i = 0; i < 50; ++i) {
     it.b = at::randn({128, 64}).t();
     for (int run = 0; run < 2; ++run) it.run(*contraction);
-    EXPECT_LE(error(it.c, it.expected()), kTolerance);
+    EXPECT_LE(error(it.c, it.expected()), kRunningTolerance);
   }
   // Swapped under the same tensor.
   const at::Tensor next = at::randn({128, 64}).t();
   for (int run = 0; run < 2; ++run) it.run(*contraction);
   it.b.set_data(next);
   it.run(*contraction);
-  EXPECT_LE(error(it.c, it.expected()), kTolerance);
+  EXPECT_LE(error(it.c, it.expected()), kRunningTolerance);
 }
 
 TEST(ContractionRunning, TheListIsAsMeasured) {

@@ -9,7 +9,7 @@ namespace graphlift::guards {
 
 namespace {
 
-constexpr const char* kSource = R"(
+constexpr const char* kFuzzSource = R"(
 import copy, random, types
 class Base: pass
 class Node(Base):
@@ -311,7 +311,7 @@ void run_seed(Scene& scene, unsigned seed, Tally* tally) {
 }
 
 TEST(Fuzz, TheTreeAnswersAsANaiveCheck) {
-  Scene scene(kSource);
+  Scene scene(kFuzzSource);
   const char* count = std::getenv("GRAPHLIFT_FUZZ_SEEDS");
   const unsigned seeds = count ? static_cast<unsigned>(std::atoi(count)) : 300;
   Tally tally;

@@ -9,7 +9,7 @@ namespace graphlift::guards {
 
 namespace {
 
-constexpr const char* kSource = R"(
+constexpr const char* kGuardSource = R"(
 import collections
 class A: pass
 class B: pass
@@ -43,7 +43,7 @@ struct Case {
 
 void PrintTo(const Case& row, std::ostream* out) { *out << row.text << " after " << row.change; }
 
-const Case kCases[] = {
+const Case kGuardCases[] = {
     {GuardKind::TypeIs, "a", "A", 0, "a.__class__ = B", "type(L[0]) is class B, not class A", "type(L[0]) is class A"},
     {GuardKind::TypeIs, "listed", "list", 0, "listed = (1, 2)", "type(L[0]) is class tuple, not class list",
      "type(L[0]) is class list"},
@@ -88,7 +88,7 @@ const Case kCases[] = {
 
 class GuardTest : public testing::TestWithParam<Case> {
  protected:
-  GuardTest() : scene_(kSource) {}
+  GuardTest() : scene_(kGuardSource) {}
   Checked make() {
     const Case& row = GetParam();
     GuardSet guards;
@@ -117,7 +117,7 @@ TEST_P(GuardTest, HoldsUntilTheChange) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GuardTest, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Kinds, GuardTest, testing::ValuesIn(kGuardCases));
 
 OriginId item(OriginTable& origins, OriginId parent, const char* key) {
   return origins.child(parent, OriginKind::DictItem, text_object(key).get());
@@ -125,7 +125,7 @@ OriginId item(OriginTable& origins, OriginId parent, const char* key) {
 
 TEST(Guards, EveryKindHasACase) {
   std::set<GuardKind> covered = {GuardKind::Missing, GuardKind::SameAs, GuardKind::NotSameAs, GuardKind::TypeVersion};
-  for (const Case& row : kCases) covered.insert(row.kind);
+  for (const Case& row : kGuardCases) covered.insert(row.kind);
 #define GUARD(name, cost, text) EXPECT_TRUE(covered.count(GuardKind::name)) << #name;
   GRAPHLIFT_GUARDS(GUARD)
 #undef GUARD

@@ -7,7 +7,7 @@ namespace graphlift::guards {
 
 namespace {
 
-constexpr const char* kSource = R"(
+constexpr const char* kOriginSource = R"(
 import contextvars, functools, weakref, types
 class Slots:
     __slots__ = ('full', 'empty', '__weakref__')
@@ -41,7 +41,7 @@ cell = types.CellType('content')
 hollow = types.CellType()
 )";
 
-struct Case {
+struct OriginCase {
   OriginKind kind;
   const char* owner;  // the local that the step starts from; "": a root
   const char* key;    // Python expression; "" for none
@@ -50,9 +50,11 @@ struct Case {
   const char* text;
 };
 
-void PrintTo(const Case& row, std::ostream* out) { *out << row.text << " of " << (*row.owner ? row.owner : "a root"); }
+void PrintTo(const OriginCase& row, std::ostream* out) {
+  *out << row.text << " of " << (*row.owner ? row.owner : "a root");
+}
 
-const Case kCases[] = {
+const OriginCase kOriginCases[] = {
     {OriginKind::Local, "", "", 0, "plain", "L[0]"},
     {OriginKind::Local, "", "", 1, "", "L[1]"},
     {OriginKind::Stack, "", "", 0, "plain", "S[0]"},
@@ -117,17 +119,17 @@ const Case kCases[] = {
 
 Scene* scene = nullptr;
 
-class OriginTest : public testing::TestWithParam<Case> {
+class OriginTest : public testing::TestWithParam<OriginCase> {
  protected:
   static void SetUpTestSuite() {
-    scene = new Scene(kSource);
+    scene = new Scene(kOriginSource);
     register_fetch(OriginKind::TensorGrad, [](PyObject*, const Origin&) { return Ref::borrow(scene->at("listed")); });
     register_custom_fetch("wrapped", [](PyObject*, const Origin&) { return Ref::borrow(scene->at("tupled")); });
   }
   static void TearDownTestSuite() { delete scene; }
 
   OriginId make(GuardSet* guards) {
-    const Case& row = GetParam();
+    const OriginCase& row = GetParam();
     Ref key = *row.key ? scene->eval(row.key) : Ref();
     OriginTable& origins = guards->origins();
     if (!*row.owner) return origins.root(row.kind, row.index, key.get());
@@ -171,11 +173,11 @@ TEST_P(OriginTest, KeepsReferenceCounts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, OriginTest, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Kinds, OriginTest, testing::ValuesIn(kOriginCases));
 
 TEST(Origins, EveryKindHasACase) {
   std::set<OriginKind> covered;
-  for (const Case& row : kCases) covered.insert(row.kind);
+  for (const OriginCase& row : kOriginCases) covered.insert(row.kind);
 #define KIND(name, text) EXPECT_TRUE(covered.count(OriginKind::name)) << #name;
   GRAPHLIFT_ORIGINS(KIND)
 #undef KIND

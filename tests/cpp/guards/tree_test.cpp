@@ -8,7 +8,7 @@ namespace graphlift::guards {
 
 namespace {
 
-OriginId item(OriginTable& origins, OriginId parent, const char* key) {
+OriginId dict_item(OriginTable& origins, OriginId parent, const char* key) {
   return origins.child(parent, OriginKind::DictItem, text_object(key).get());
 }
 
@@ -42,7 +42,7 @@ TEST(Tree, LeafChecksRunOnEveryHit) {
   bool answer = true;
   GuardSet guards;
   OriginTable& origins = guards.origins();
-  const OriginId x = item(origins, origins.root(OriginKind::Local), "x");
+  const OriginId x = dict_item(origins, origins.root(OriginKind::Local), "x");
   guards.add_check(x, std::make_unique<Probe>(&calls, &answer));
   guards.add_check(x, std::make_unique<Probe>(&calls, &answer));
   Checked tree(std::move(guards), {x});
@@ -119,13 +119,13 @@ std::vector<OriginId> guard_module(GuardSet* guards, OriginId where, PyObject* m
   std::vector<OriginId> parameters;
   guards->add(where, GuardKind::TypeIs, reinterpret_cast<PyObject*>(Py_TYPE(module)));
   const OriginId dict = origins.child(where, OriginKind::InstanceDict);
-  guards->add(item(origins, dict, "training"), GuardKind::Equals, Py_True);
-  guards->add(item(origins, dict, "_hooks"), GuardKind::Length, nullptr, 0);
-  const OriginId own = item(origins, dict, "_parameters");
-  parameters.push_back(item(origins, own, "weight"));
+  guards->add(dict_item(origins, dict, "training"), GuardKind::Equals, Py_True);
+  guards->add(dict_item(origins, dict, "_hooks"), GuardKind::Length, nullptr, 0);
+  const OriginId own = dict_item(origins, dict, "_parameters");
+  parameters.push_back(dict_item(origins, own, "weight"));
   guards->add(parameters.back(), GuardKind::TypeIs, reinterpret_cast<PyObject*>(&PyList_Type));
-  guards->add(item(origins, own, "bias"), GuardKind::Equals, Py_None);
-  const OriginId below = item(origins, dict, "_modules");
+  guards->add(dict_item(origins, own, "bias"), GuardKind::Equals, Py_None);
+  const OriginId below = dict_item(origins, dict, "_modules");
   Ref modules = Ref::steal(PyObject_GetAttrString(module, "_modules"));
   Ref keys = Ref::steal(PySequence_Tuple(modules.get()));
   guards->add(below, GuardKind::KeysAre, keys.get());
@@ -216,8 +216,8 @@ TEST(Tree, AFailedCheckDeliversNothing) {
   Scene scene("d = {'x': [], 'y': []}");
   GuardSet guards;
   OriginTable& origins = guards.origins();
-  const OriginId x = item(origins, origins.root(OriginKind::Local), "x");
-  guards.add(item(origins, origins.root(OriginKind::Local), "y"), GuardKind::Length, nullptr, 1);
+  const OriginId x = dict_item(origins, origins.root(OriginKind::Local), "x");
+  guards.add(dict_item(origins, origins.root(OriginKind::Local), "y"), GuardKind::Length, nullptr, 1);
   GuardTree tree(std::move(guards), {x}, 0, nullptr);
   PyObject* fetched = nullptr;
   EXPECT_FALSE(tree.check(scene.roots({"d"}), &fetched, nullptr));

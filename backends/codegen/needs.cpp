@@ -109,14 +109,17 @@ class Inliner {
       if (!needs_.needed.count(&node)) continue;
       for (const Value arg : node.args) {
         ++users[arg];
-        const TensorNode* read = arg;
-        while (read->is_view()) read = read->args[0];
-        if (!ops::product(read->sizes).same(ops::product(node.sizes))) spread_.insert(read);
+        if (node.kind != Kind::Reduce) note_spread(arg, node);
       }
       if (node.kind == Kind::Reduce) reduced.insert(node.args[0]);
     }
     for (const TensorNode* node : reduced)
       if (users[node] == 1) folded_.insert(node);
+  }
+
+  void note_spread(const TensorNode* read, const TensorNode& reader) {
+    while (read->is_view()) read = read->args[0];
+    if (!ops::product(read->sizes).same(ops::product(reader.sizes))) spread_.insert(read);
   }
 
   const Lowered& lowered_;

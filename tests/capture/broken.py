@@ -376,6 +376,17 @@ def prints_in_a_checkpoint(x):
     return y + 1
 
 
+def asks(x):
+    return x.sin() if torch.is_grad_enabled() else x.cos()
+
+
+@breaks("checkpoint_asks")
+def asks_in_a_checkpoint(x):
+    y = x * 2
+    y = torch.utils.checkpoint.checkpoint(asks, y.requires_grad_(), use_reentrant=True)  # break
+    return y + 1
+
+
 @breaks("ambient_change")
 def changes_the_default(x):
     y = x * 2

@@ -11,6 +11,7 @@
 #include "cpython/hook.h"
 #include "cpython/imported.h"
 #include "torch/ambient_state.h"
+#include "torch/any_layout.h"
 #include "torch/dispatch_mode.h"
 
 namespace graphlift::capture {
@@ -153,6 +154,12 @@ Ref rule_mark_begins(Capture& c, const CallArgs& call) {
 Ref rule_mark_ends(Capture& c, const CallArgs& call) {
   if (call.nargs != 4 || c.is_outside(call.args[0])) return break_here(c, "unknown_callable", describe(call.callable));
   return PyObject_SetAttrString(call.args[0], "record", Py_None) < 0 ? Ref() : Ref::borrow(Py_None);
+}
+
+// Of a contiguous batch torch makes one product of all rows, and else whatever computes the same.
+Ref rule_linear(Capture& c, const CallArgs& call) {
+  const torch_layer::AnyLayout any;
+  return call_tensor_function(c, call);
 }
 
 // A class method bound to the class, which is args[0].
@@ -298,6 +305,7 @@ const Family& torch_callables() {
       {"torch.compiler.is_compiling", 0, rule_is_compiling},
       {"torch.autograd.profiler.record_function.__enter__", 0, rule_mark_begins},
       {"torch.autograd.profiler.record_function.__exit__", 0, rule_mark_ends},
+      {"torch._C._nn.linear", 0, rule_linear},
       {"torch.save", 0, rule_break},
       {"torch.load", 0, rule_break},
   };

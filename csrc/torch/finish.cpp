@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "ir/known_sizes.h"
 #include "ops/layout.h"
+#include "torch/any_layout.h"
 #include "torch/convert.h"
 #include "torch/tracer_impl.h"
 
@@ -287,6 +288,7 @@ class Finish {
   variable_list run_engine(const edge_list& from, const variable_list& tangents, const edge_list& edges) {
     struct Scope {
       Recorder& recorder;
+      const AnyLayout any;  // nobody sees what a gradient is a view of
       c10::AutogradState& state = c10::AutogradState::get_tls_state();
       const bool threads = state.get_multithreading_enabled();
       PyThreadState* released = PyEval_SaveThread();

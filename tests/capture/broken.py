@@ -8,6 +8,7 @@ import re
 import sys
 import zlib
 
+import numpy
 import torch
 
 import graphlift
@@ -378,6 +379,13 @@ def prints_in_a_checkpoint(x):
 
 def asks(x):
     return x.sin() if torch.is_grad_enabled() else x.cos()
+
+
+@breaks("array_arithmetic", lambda: (numpy.ones(3, dtype=numpy.float32),))
+def computes_on_an_array(x, array):
+    y = x * 2
+    twice = array * 2  # break
+    return y + torch.from_numpy(twice)
 
 
 @breaks("checkpoint_asks")

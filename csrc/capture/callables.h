@@ -80,6 +80,9 @@ bool is_key_hash(Capture& capture);
 // at the region's exit.
 Ref ambient_call(Capture& capture, const CallArgs& call);
 
+// context[variable] of a contextvars.Context.
+Ref context_item(Capture& capture, PyObject* context, PyObject* variable);
+
 // torch.Generator(...)
 Ref make_generator(Capture& capture, const CallArgs& call);
 

@@ -5,7 +5,7 @@
 #include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
-#include "capture/deferred.h"
+#include "capture/checkpoints.h"
 #include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
@@ -76,21 +76,6 @@ Ref rule_user_break(Capture& c, const CallArgs& call) {
 }
 
 Ref rule_capturing(Capture&, const CallArgs&) { return Ref::borrow(Py_True); }
-
-Ref rule_begin_checkpoint(Capture& c, const CallArgs&) {
-  if (c.tracer->calls()) c.tracer->calls()->refuse("torch.utils.checkpoint");
-  c.tracer->begin_checkpoint();
-  c.checkpoints.push_back(acts_so_far(c));
-  return Ref::borrow(Py_None);
-}
-
-Ref rule_end_checkpoint(Capture& c, const CallArgs&) {
-  c.tracer->end_checkpoint();
-  const size_t before = c.checkpoints.back();
-  c.checkpoints.pop_back();
-  if (acts_so_far(c) != before) return break_here(c, "checkpoint_acts");
-  return Ref::borrow(Py_None);
-}
 
 // A Python function of graphlift's is captured in place of this one.
 Ref rule_substitute(Capture& c, const CallArgs& call_args) {
@@ -250,8 +235,8 @@ const Family& module_callables() {
     all.push_back({"importlib.import_module", 0, rule_import_module});
     all.push_back({"graphlift.control.graph_break", 0, rule_user_break});
     all.push_back({"graphlift.control.is_compiling", 0, rule_capturing});
-    all.push_back({"graphlift.substitutes.begin_checkpoint", 0, rule_begin_checkpoint});
-    all.push_back({"graphlift.substitutes.end_checkpoint", 0, rule_end_checkpoint});
+    all.push_back({"graphlift.substitutes.begin_checkpoint", 0, begin_checkpoint_call});
+    all.push_back({"graphlift.substitutes.end_checkpoint", 0, end_checkpoint_call});
     all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});

@@ -3,6 +3,7 @@
 #include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/checkpoints.h"
 #include "capture/containers.h"
 #include "capture/dynamo_calls.h"
 #include "capture/gradient_hooks.h"
@@ -10,6 +11,7 @@
 #include "cpython/hook.h"
 #include "cpython/imported.h"
 #include "torch/ambient_state.h"
+#include "torch/any_layout.h"
 #include "torch/dispatch_mode.h"
 
 namespace graphlift::capture {
@@ -150,25 +152,17 @@ Ref rule_mark_ends(Capture& c, const CallArgs& call) {
   return PyObject_SetAttrString(call.args[0], "record", Py_None) < 0 ? Ref() : Ref::borrow(Py_None);
 }
 
-// torch.utils.checkpoint's own function looks at the states of generators and runs the engine in its backward. Null
-// without an error: another function, or what the substitute does not take.
-Ref reentrant_checkpoint(Capture& c, const CallArgs& call) {
-  if (call.nargs < 3 || call.kwnames || describe(call.args[0]) != "torch.utils.checkpoint.CheckpointFunction")
-    return Ref();
-  const Ref substitute = cpython::imported("graphlift.substitutes", "checkpoint_with_reentrant");
-  Ref result =
-      substitute ? graphlift::capture::call(c, substitute.get(), call.args + 1, call.nargs - 1, nullptr) : Ref();
-  return result.get() == Py_NotImplemented ? Ref() : std::move(result);
+// Of a contiguous batch torch makes one product of all rows, and else whatever computes the same.
+Ref rule_linear(Capture& c, const CallArgs& call) {
+  const torch_layer::AnyLayout any;
+  return call_tensor_function(c, call);
 }
-
-// It runs the program's function again in its backward, with the random state that it kept: the engine in the engine.
-bool checkpoints(PyObject* function) { return describe(function) == "torch.utils.checkpoint.CheckpointFunction"; }
 
 // A class method bound to the class, which is args[0].
 Ref rule_function_apply(Capture& c, const CallArgs& call) {
   Ref checkpointed = reentrant_checkpoint(c, call);
   if (checkpointed || c.pending || PyErr_Occurred()) return checkpointed;
-  if (call.nargs > 2 && checkpoints(call.args[0]) && call.args[2] == Py_True)
+  if (keeps_random_state(call))
     return break_here(c, "unknown_callable", "a checkpoint with reentry that keeps the random state");
   if (hangs_module_hooks(call.args[0]) && hooks_act(c)) return break_for_hooks(c, call);
   if (c.tracer->calls()) c.tracer->calls()->refuse("an autograd.Function: " + describe(call.args[0]));
@@ -207,7 +201,7 @@ const Family& torch_callables() {
       {"torch._C._get_tracing_state", 0, nullptr},
       {"torch._C._log_api_usage_once", 0, rule_none},
       {"torch._C._log_api_usage_metadata", 0, rule_none},
-      {"torch._C.is_grad_enabled", 0, nullptr},
+      {"torch._C.is_grad_enabled", 0, grad_mode_call},
       {"torch._C.is_inference_mode_enabled", 0, nullptr},
       {"torch._C.is_autocast_enabled", 0, nullptr},
       {"torch._C.is_autocast_cpu_enabled", 0, nullptr},
@@ -307,6 +301,7 @@ const Family& torch_callables() {
       {"torch.compiler.is_compiling", 0, rule_is_compiling},
       {"torch.autograd.profiler.record_function.__enter__", 0, rule_mark_begins},
       {"torch.autograd.profiler.record_function.__exit__", 0, rule_mark_ends},
+      {"torch._C._nn.linear", 0, rule_linear},
       {"torch.save", 0, rule_break},
       {"torch.load", 0, rule_break},
   };

@@ -44,6 +44,12 @@ struct Evaluated {
   size_t depth;  // 0: the root
 };
 
+// A torch.utils.checkpoint whose function is being evaluated.
+struct OpenCheckpoint {
+  size_t acts;  // that were done in front of it
+  bool reentrant;
+};
+
 struct Limits {
   size_t instructions = 400000;  // of one region, inlined frames included
   size_t graph_calls = 20000;
@@ -126,7 +132,7 @@ class Capture {
   // instruction that opened them.
   std::vector<size_t> open_levels;
   std::vector<std::pair<Ref, std::vector<Ref>>> deferred_calls;  // replayed after the graph ran
-  std::vector<size_t> checkpoints;                               // open ones: what was done in front of each
+  std::vector<OpenCheckpoint> checkpoints;                       // innermost last
   std::vector<Ref> keep_alive;                                   // objects whose address was used as a key
   std::vector<cpython::Frame> frames;                            // inlined frames, root first
   std::vector<Standing> standing;                                // of the frames that began an instruction

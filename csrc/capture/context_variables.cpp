@@ -15,6 +15,14 @@ namespace {
 
 PyObject* method(const char* name) { return PyDict_GetItemString(cpython::type_dict(&PyContextVar_Type), name); }
 
+template <class Sets>
+bool value_in(const Sets& sets, PyObject* variable, Ref* now) {
+  auto last = std::find_if(sets.rbegin(), sets.rend(), [&](const auto& one) { return one.variable.get() == variable; });
+  if (last == sets.rend()) return false;
+  *now = last->value;
+  return true;
+}
+
 }  // namespace
 
 ContextVariables::~ContextVariables() {
@@ -24,7 +32,7 @@ ContextVariables::~ContextVariables() {
 }
 
 Ref ContextVariables::set(PyObject* variable, PyObject* value) {
-  if (!context_) {
+  if (!context_ && !runs()) {
     context_ = Ref::steal(PyContext_CopyCurrent());
     if (!context_ || PyContext_Enter(context_.get()) < 0) {
       context_.reset();
@@ -44,12 +52,42 @@ bool ContextVariables::reset(PyObject* variable, PyObject* token) {
   return true;
 }
 
-bool ContextVariables::was_set(PyObject* variable, Ref* now) const {
-  auto last =
-      std::find_if(sets_.rbegin(), sets_.rend(), [&](const Set& one) { return one.variable.get() == variable; });
-  if (last == sets_.rend()) return false;
-  *now = last->value;
-  return true;
+bool ContextVariables::was_set(PyObject* variable, Ref* now) const { return value_in(sets_, variable, now); }
+
+Ref ContextVariables::copy() {
+  if (!later_.empty()) return Ref();
+  Ref context = Ref::steal(PyContext_CopyCurrent());
+  if (context) known_.push_back({context, sets_});
+  return context;
+}
+
+const ContextVariables::Known* ContextVariables::known(PyObject* context) const {
+  auto found =
+      std::find_if(known_.begin(), known_.end(), [&](const Known& one) { return one.context.get() == context; });
+  return found == known_.end() ? nullptr : &*found;
+}
+
+bool ContextVariables::is_known(PyObject* context) const { return known(context); }
+
+bool ContextVariables::was_set_in(PyObject* context, PyObject* variable, Ref* value) const {
+  const Known* of = known(context);
+  return of && value_in(of->sets, variable, value);
+}
+
+// What is set in it is done again nowhere.
+Ref ContextVariables::run(PyObject* context, const std::function<Ref()>& body) {
+  if (PyContext_Enter(context) < 0) return Ref();
+  std::vector<Set> around = std::move(sets_);
+  sets_ = known(context)->sets;
+  ++running_;
+  Ref result = body();
+  --running_;
+  auto of = std::find_if(known_.begin(), known_.end(), [&](const Known& one) { return one.context.get() == context; });
+  of->sets = std::move(sets_);
+  sets_ = std::move(around);
+  const SavedError error;
+  if (PyContext_Exit(context) < 0) PyErr_Clear();
+  return result;
 }
 
 void ContextVariables::reset_later(PyObject* variable, PyObject* token) {
@@ -118,19 +156,38 @@ Ref rule_reset(Capture& c, const CallArgs& call) {
   if (c.context.reset(variable, token)) return Ref::borrow(Py_None);
   PyErr_Clear();
   Ref now;
-  if (!c.is_outside(token) || c.context.was_set(variable, &now) || c.context.is_unknown(variable))
+  if (!c.is_outside(token) || c.context.was_set(variable, &now) || c.context.is_unknown(variable) || c.context.runs())
     return break_here(c, "unknown_callable", describe(call.callable));
   c.context.reset_later(variable, token);
   return Ref::borrow(Py_None);
 }
 
+Ref rule_copy(Capture& c, const CallArgs& call) {
+  Ref context = call.nargs == 0 && !call.kwnames ? c.context.copy() : Ref();
+  return context || PyErr_Occurred() ? std::move(context) : break_here(c, "unknown_callable", describe(call.callable));
+}
+
+Ref rule_run(Capture& c, const CallArgs& call) {
+  if (call.nargs < 2 || !c.context.is_known(call.args[0]))
+    return break_here(c, "unknown_callable", describe(call.callable));
+  return c.context.run(call.args[0], [&] {
+    return graphlift::capture::call(c, call.args[1], call.args + 2, call.nargs - 2, call.kwnames);
+  });
+}
+
 }  // namespace
+
+Ref context_item(Capture& c, PyObject* context, PyObject* variable) {
+  Ref value;
+  if (c.context.was_set_in(context, variable, &value)) return value;
+  return break_here(c, "unsupported_item", "contextvars.Context");
+}
 
 const Family& context_callables() {
   static const Family rows = {
-      {"_contextvars.ContextVar.get", 0, rule_get},
-      {"_contextvars.ContextVar.set", 0, rule_set},
-      {"_contextvars.ContextVar.reset", 0, rule_reset},
+      {"_contextvars.ContextVar.get", 0, rule_get},     {"_contextvars.ContextVar.set", 0, rule_set},
+      {"_contextvars.ContextVar.reset", 0, rule_reset}, {"_contextvars.copy_context", 0, rule_copy},
+      {"_contextvars.Context.run", 0, rule_run},
   };
   return rows;
 }

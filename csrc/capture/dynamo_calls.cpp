@@ -54,13 +54,13 @@ Ref hidden_from_dynamo(Capture& capture, PyObject* function) {
   return capture.admit(hidden, capture.origins().child(outside->origin, guards::OriginKind::Cell));
 }
 
-bool in_torch(const Capture& capture) {
-  return !capture.frames.empty() && is_within(module_of(capture.frames.back().globals()), "torch");
+bool in_module(const Capture& capture, std::string_view package) {
+  return !capture.frames.empty() && is_within(module_of(capture.frames.back().globals()), package);
 }
 
-bool in_optimizer(const Capture& capture) {
-  return !capture.frames.empty() && is_within(module_of(capture.frames.back().globals()), "torch.optim");
-}
+bool in_torch(const Capture& capture) { return in_module(capture, "torch"); }
+
+bool in_optimizer(const Capture& capture) { return in_module(capture, "torch.optim"); }
 
 Ref rule_is_compiling(Capture& capture, const CallArgs&) {
   if (!in_optimizer(capture)) return Ref::borrow(Py_True);

@@ -1,12 +1,14 @@
 // Owns: see gradients.h.
 #include "capture/gradients.h"
 
+#include <optional>
 #include <vector>
 
 #include "base/once.h"
 #include "capture/calls.h"
 #include "capture/gradient_hooks.h"
 #include "cpython/imported.h"
+#include "torch/any_layout.h"
 
 namespace graphlift::capture {
 
@@ -109,6 +111,8 @@ Ref run_engine(Capture& capture, const CallArgs& call) {
     if (!reached.refuse.empty()) return break_here(capture, "backward_call", reached.refuse);
     if (!load_leaves(capture, reached.leaves, accumulates(call), &hooks)) return Ref();
   }
+  std::optional<torch_layer::AnyLayout> any;  // of gradients that are kept in leaves nobody sees what they are views of
+  if (accumulates(call)) any.emplace();
   Ref result =
       Ref::steal(PyObject_Vectorcall(engine_method(), call.args, static_cast<size_t>(call.nargs), call.kwnames));
   return capture.pending ? Ref() : std::move(result);

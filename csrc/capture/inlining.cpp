@@ -7,6 +7,7 @@
 #include "capture/calls.h"
 #include "cpython/generator.h"
 #include "eval/evaluator.h"
+#include "torch/any_layout.h"
 
 namespace graphlift::capture {
 
@@ -63,6 +64,7 @@ void InlineHandler::note_generator(cpython::Frame frame) {
 }
 
 PyObject* InlineHandler::inlined(cpython::Frame frame, bool throwing) {
+  const torch_layer::ProgramsLayout exact;
   PyObject* result = nullptr;
   if (!eval::Evaluator::can_run(frame)) break_here(capture_, "coroutine");
   if (semantics_.unwinding() || !may_enter(frame, throwing)) {

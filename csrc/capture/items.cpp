@@ -6,6 +6,7 @@
 #include "capture/c_calls.h"
 #include "capture/c_proxies.h"
 #include "capture/c_reads.h"
+#include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/containers.h"
 #include "capture/set_order.h"
@@ -68,6 +69,7 @@ Ref default_item(Capture& capture, PyObject* dict, PyObject* key) {
 Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
   if (Ref method = python_special(capture, object, "__getitem__")) return call(capture, method.get(), &key, 1, nullptr);
   if (PyErr_Occurred()) return Ref();
+  if (PyContext_CheckExact(object)) return context_item(capture, object, key);
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
   if (!plain_key || !look_at(capture, plain_key.get(), look_of_key(object))) return Ref();

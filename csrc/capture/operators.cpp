@@ -34,6 +34,7 @@ Ref operand(Capture& capture, PyObject* object) {
   if (container_kind(object) != Kind::None) return for_c_code(capture, object);
   if (fix_value(capture, object) || is_python_class(Py_TYPE(object))) return Ref::borrow(object);
   if (PyFunction_Check(object) || PyMethod_Check(object)) return Ref::borrow(object);
+  if (is_array(object)) return break_here(capture, "array_arithmetic");
   return break_here(capture, "unsupported_operator", Py_TYPE(object)->tp_name);
 }
 

@@ -203,6 +203,8 @@ Kind container_kind(PyObject* object) {
 
 Ref for_c_code(Capture& capture, PyObject* object) {
   Outside* outside = capture.objects.find(object);
+  // A context that was copied here has values from outside that were never admitted.
+  if (PyContext_CheckExact(object)) return break_here(capture, "unsupported_item", "contextvars.Context");
   if (!outside) return Ref::borrow(object);
   if (outside->shadow) return outside->shadow;
   const Kind kind = container_kind(object);

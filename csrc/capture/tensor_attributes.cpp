@@ -2,6 +2,7 @@
 #include "capture/tensor_attributes.h"
 
 #include "capture/calls.h"
+#include "capture/checkpoints.h"
 #include "capture/containers.h"
 #include "capture/gradient_hooks.h"
 #include "capture/gradients.h"
@@ -24,11 +25,25 @@ constexpr const char* kRefused[] = {
 
 bool is_named(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
+bool is_true(PyObject* object, const char* name) {
+  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
+  if (!value) PyErr_Clear();
+  return value.get() == Py_True;
+}
+
 // A stand-in without a history answers as the tensor behind it: that it has none is guarded.
 Ref history(Capture& capture, PyObject* tensor) {
   Ref value = Ref::steal(PyObject_GetAttrString(tensor, "grad_fn"));
   const bool known = value && (value.get() == Py_None || is_module_hook_node(capture, value.get()));
   return value && !known ? break_here(capture, "unsupported_attribute", "torch.Tensor.grad_fn") : std::move(value);
+}
+
+// Whether it belongs to an autograd graph, which a checkpoint with reentry has in backward only.
+Ref in_a_graph(Capture& capture, PyObject* tensor, PyObject* name) {
+  Ref value = Ref::steal(PyObject_GetAttr(tensor, name));
+  if (value && differs_in_backward(capture) && !is_true(tensor, "is_leaf"))
+    return break_here(capture, "checkpoint_asks", std::string("torch.Tensor.") + PyUnicode_AsUTF8(name));
+  return value;
 }
 
 // What a tensor from outside is a view of is not known here, nor which object it is.
@@ -58,12 +73,6 @@ bool has_same(PyObject* a, PyObject* b, const char* name) {
   const int same = left && right ? PyObject_RichCompareBool(left.get(), right.get(), Py_EQ) : -1;
   if (same < 0) PyErr_Clear();
   return same == 1;
-}
-
-bool is_true(PyObject* object, const char* name) {
-  Ref value = Ref::steal(PyObject_GetAttrString(object, name));
-  if (!value) PyErr_Clear();
-  return value.get() == Py_True;
 }
 
 // x.data = y: from now on x lies on y's memory. A tensor from outside is given it at the exit, too.
@@ -96,6 +105,7 @@ Ref tensor_get_attr(Capture& capture, PyObject* tensor, PyObject* name) {
   if (is_named(name, "grad")) return get_gradient(capture, tensor);
   if (is_named(name, "grad_fn")) return history(capture, tensor);
   if (is_named(name, "_base")) return base(capture, tensor);
+  if (is_named(name, "requires_grad") || is_named(name, "is_leaf")) return in_a_graph(capture, tensor, name);
   PyObject* found = _PyType_Lookup(Py_TYPE(tensor), name);
   if (found && Py_TYPE(found)->tp_descr_set) {
     for (const char* refused : kRefused)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ops/known.h"
 #include "ops/results.h"
 
 namespace graphlift::ops {
@@ -63,9 +64,22 @@ bool all_same_shape(ShapeEnv& env, std::span<const TensorType* const> operands) 
   return true;
 }
 
+// Contiguous without two dims that could change places: as the first operand it alone says how the result lies, and how
+// the others do need not be asked.
+bool decides_alone(const ShapeEnv& env, const TensorType& type) {
+  Sym expected = 1;
+  for (size_t dim = type.sizes.size(); dim-- > 0;) {
+    if (!known_equal(env, type.strides[dim], expected)) return false;
+    if (dim > 0 && !known_less(env, 1, type.sizes[dim])) return false;
+    expected = expected * type.sizes[dim];
+  }
+  return true;
+}
+
 // The iterator's fast paths: every operand has the shape of the result and one common dense layout.
 std::optional<Dims> shared_layout(ShapeEnv& env, std::span<const TensorType* const> operands, const Dims& sizes) {
   if (!all_same_shape(env, operands)) return std::nullopt;
+  if (decides_alone(env, *operands[0])) return contiguous(sizes);
   auto all = [&](auto&& holds) { return std::all_of(operands.begin(), operands.end(), holds); };
   if (all([&](const TensorType* type) { return is_contiguous(env, *type); })) return contiguous(sizes);
   if (all([&](const TensorType* type) { return is_contiguous(env, *type, Format::ChannelsLast); }))

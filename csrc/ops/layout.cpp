@@ -115,6 +115,22 @@ bool nests_exactly(ShapeEnv& env, const TensorType& type, std::span<const int> o
   return true;
 }
 
+// Dense, as far as nobody has to be asked: whatever the sizes that vary are, dims lie without gaps in one order.
+bool nests_for_sure(const ShapeEnv& env, const TensorType& type) {
+  std::vector<int> order;
+  for (int dim = type.rank(); dim-- > 0;) {
+    size_t at = order.size();
+    while (at > 0 && !known_at_most(env, type.strides[order[at - 1]], type.strides[dim])) --at;
+    order.insert(order.begin() + static_cast<std::ptrdiff_t>(at), dim);
+  }
+  Sym expected = 1;
+  for (int dim : order) {
+    if (!known_equal(env, type.strides[dim], expected)) return false;
+    expected = expected * type.sizes[dim];
+  }
+  return true;
+}
+
 // Elements that lie on each other for sure; where there are none, none do.
 bool overlaps(ShapeEnv& env, const TensorType& type) {
   if (std::any_of(type.sizes.begin(), type.sizes.end(), [](const Sym& size) { return size.same(0); })) return false;
@@ -163,7 +179,7 @@ bool is_contiguous(ShapeEnv& env, const TensorType& type, Format format) {
 // As eager, which leaves dims of size 1 out: they change nothing where they nest, and are decided where they do not.
 bool is_dense(ShapeEnv& env, const TensorType& type) {
   if (overlaps(env, type)) return false;
-  if (is_contiguous(env, type)) return true;
+  if (nests_for_sure(env, type) || is_contiguous(env, type)) return true;
   std::vector<int> order;
   for (int dim = type.rank(); dim-- > 0;)
     if (!known_less(env, type.sizes[dim], 2)) order.push_back(dim);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/gil.h"
+#include "torch/convert.h"
 #include "torch/executable_prune.h"
 #include "torch/functorch.h"
 #include "torch/objects.h"
@@ -31,27 +32,48 @@ void forbid_double_backward(std::vector<at::Tensor>* gradients, torch::autograd:
   }
 }
 
+// The same values with the type's strides and dtype; a tensor that has them comes back itself.
+at::Tensor laid_out(at::Tensor tensor, const ir::TensorType& type, std::span<const int64_t> symbols) {
+  const c10::ScalarType dtype = to_torch(type.dtype);
+  bool same = tensor.dim() == type.rank() && tensor.scalar_type() == dtype;
+  c10::SmallVector<int64_t, 6> strides;
+  for (int64_t i = 0; i < type.rank(); ++i) {
+    strides.push_back(type.strides[static_cast<size_t>(i)].eval(symbols));
+    if (same && tensor.size(i) > 1 && tensor.stride(i) != strides.back()) same = false;
+  }
+  if (same || tensor.numel() == 0) return tensor;
+  return at::empty_strided(tensor.sizes(), strides, tensor.options().dtype(dtype)).copy_(tensor);
+}
+
+// The graph was recorded for a dense tangent with the output's own strides.
+at::Tensor as_recorded(at::Tensor tangent, const ir::TensorType& type, std::span<const int64_t> symbols) {
+  if (has_no_memory(tangent)) return tangent;
+  if (tangent.layout() != c10::kStrided) tangent = tangent.to_dense();
+  if (tangent._is_zerotensor()) tangent = at::zeros_like(tangent);
+  return laid_out(tangent.resolve_conj().resolve_neg(), type, symbols);
+}
+
 }  // namespace
 
-BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
-                                 std::shared_ptr<const backend::Backend> backend, backend::Options how,
-                                 passes::PassOptions passes)
+BackwardProgram::BackwardProgram(std::unique_ptr<ir::Graph> graph, std::vector<bool> shared,
+                                 std::vector<at::Tensor> constants, std::shared_ptr<const backend::Backend> backend,
+                                 backend::Options how, passes::PassOptions passes)
     : graph_(std::move(graph)),
-      saved_(saved),
+      shared_(std::move(shared)),
       constants_(std::move(constants)),
       backend_(std::move(backend)),
       how_(std::move(how)),
       passes_(std::move(passes)) {
   const auto& inputs = graph_->inputs();
-  GL_CHECK(inputs.size() >= saved, "a backward graph with fewer inputs than saved values");
-  for (size_t i = saved; i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
+  GL_CHECK(inputs.size() >= saved(), "a backward graph with fewer inputs than saved values");
+  for (size_t i = saved(); i < inputs.size(); ++i) tangents_.push_back(graph_->type({inputs[i], 0}));
   complete_ = {backend_->compile(*graph_, constants_, how_), read_by(*graph_)};
 }
 
 std::vector<bool> BackwardProgram::read_by(const ir::Graph& graph) const {
-  std::vector<bool> reads(saved_, false);
+  std::vector<bool> reads(saved(), false);
   auto note = [&](const ir::ValueRef& value) {
-    for (size_t i = 0; i < saved_; ++i) reads[i] = reads[i] || value.node == graph.inputs()[i];
+    for (size_t i = 0; i < saved(); ++i) reads[i] = reads[i] || value.node == graph.inputs()[i];
   };
   for (const ir::Node& node : graph.nodes())
     for (const ir::Arg& arg : node.args) ir::for_each_value(arg, note);
@@ -67,7 +89,7 @@ const BackwardProgram::Compiled& BackwardProgram::variant(const Variant& wanted)
   // Without the lock: a backend that lets go of the GIL while it compiles waits for it afterwards, and whoever has it
   // then may want the lock. Two threads may both compile; the first to be done is kept.
   WithGil gil;
-  std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved_, wanted.defined);
+  std::unique_ptr<ir::Graph> graph = without_tangents(*graph_, saved(), wanted.defined);
   passes::run_passes(graph.get(), passes_);
   const auto backend = wanted.by_dispatcher ? backend::find_backend("reference") : backend_;
   Compiled made{backend->compile(*graph, constants_, how_), read_by(*graph)};
@@ -87,21 +109,16 @@ const BackwardProgram::Compiled& BackwardProgram::compiled_for(const std::vector
   return variant(wanted);
 }
 
-// The graph was recorded for a dense tangent with the output's own strides.
-at::Tensor BackwardProgram::as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const {
-  if (has_no_memory(tangent)) return tangent;
-  const ir::TensorType& type = tangents_[index];
-  if (tangent.layout() != c10::kStrided) tangent = tangent.to_dense();
-  if (tangent._is_zerotensor()) tangent = at::zeros_like(tangent);
-  tangent = tangent.resolve_conj().resolve_neg();
-  bool same = tangent.dim() == type.rank();
-  c10::SmallVector<int64_t, 6> strides;
-  for (int64_t i = 0; i < type.rank(); ++i) {
-    strides.push_back(type.strides[static_cast<size_t>(i)].eval(symbols));
-    if (same && tangent.size(i) > 1 && tangent.stride(i) != strides.back()) same = false;
-  }
-  if (same || tangent.numel() == 0) return tangent;
-  return at::empty_strided(tangent.sizes(), strides, tangent.options()).copy_(tangent);
+at::Tensor BackwardProgram::as_saved(at::Tensor value, size_t index, std::span<const int64_t> symbols) const {
+  if (!shared_[index]) return value;
+  const ir::TensorType& recorded = type(index);
+  bool same = value.dim() == recorded.rank() && value.device() == to_torch(recorded.device);
+  for (int64_t d = 0; same && d < value.dim(); ++d)
+    same = value.size(d) == recorded.sizes[static_cast<size_t>(d)].eval(symbols);
+  TORCH_CHECK(same,
+              "graphlift: a tensor that a backward reads was given data of another size or device since: it has sizes ",
+              value.sizes(), " on ", value.device());
+  return laid_out(std::move(value), recorded, symbols);
 }
 
 std::vector<at::Tensor> BackwardProgram::run(const Compiled& compiled, c10::SmallVectorImpl<at::Tensor>& inputs,
@@ -109,7 +126,7 @@ std::vector<at::Tensor> BackwardProgram::run(const Compiled& compiled, c10::Smal
                                              std::span<const int64_t> symbols) const {
   BelowAutograd guard;
   for (size_t i = 0; i < tangents.size(); ++i)
-    inputs.push_back(tangents[i].defined() ? as_recorded(std::move(tangents[i]), i, symbols) : at::Tensor());
+    inputs.push_back(tangents[i].defined() ? as_recorded(std::move(tangents[i]), tangents_[i], symbols) : at::Tensor());
   std::vector<at::Tensor> gradients(this->gradients());
   compiled.program->run(inputs.data(), symbols.data(), gradients.data());
   return gradients;
@@ -139,12 +156,13 @@ torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&
   c10::SmallVector<at::Tensor, 16> inputs;
   // As in eager, a value that was written over since is no error where no gradient needs it.
   const BackwardProgram::Compiled& compiled = program_->compiled_for(tangents);
+  const std::span<const int64_t> symbols(symbols_.data(), symbols_.size());
   for (size_t i = 0; i < saved_.size(); ++i) {
-    inputs.push_back(compiled.reads[i] ? saved_[i].unpack(getptr()) : at::Tensor());
+    inputs.push_back(compiled.reads[i] ? program_->as_saved(saved_[i].unpack(getptr()), i, symbols) : at::Tensor());
     if (releasing_) saved_[i].reset_data();
   }
   if (releasing_ && !saved_.empty()) released_ = true;
-  auto gradients = program_->run(compiled, inputs, std::move(tangents), {symbols_.data(), symbols_.size()});
+  auto gradients = program_->run(compiled, inputs, std::move(tangents), symbols);
   if (create_graph) forbid_double_backward(&gradients, std::move(edges));
   return gradients;
 }

@@ -34,11 +34,12 @@ using Symbols = c10::SmallVector<int64_t, 4>;
 // met.
 class BackwardProgram {
  public:
-  // `graph`: inputs are `saved` values, then tangents; outputs are gradients.
-  BackwardProgram(std::unique_ptr<ir::Graph> graph, size_t saved, std::vector<at::Tensor> constants,
+  // `graph`: inputs are saved values, then tangents; outputs are gradients. `shared`: by saved value, whether it is a
+  // tensor of the program's own, which may be given other data (x.data = y) before the backward.
+  BackwardProgram(std::unique_ptr<ir::Graph> graph, std::vector<bool> shared, std::vector<at::Tensor> constants,
                   std::shared_ptr<const backend::Backend> backend, backend::Options how, passes::PassOptions passes);
 
-  size_t saved() const { return saved_; }
+  size_t saved() const { return shared_.size(); }
   size_t tangents() const { return tangents_.size(); }
   size_t gradients() const { return graph_->outputs().size(); }
   const ir::Graph& graph() const { return *graph_; }
@@ -50,6 +51,8 @@ class BackwardProgram {
   };
   // For tangents of which some may be undefined.
   const Compiled& compiled_for(const std::vector<at::Tensor>& tangents) const;
+  // A saved value as the graph was recorded for it, or an error where it can't be: it has other sizes now.
+  at::Tensor as_saved(at::Tensor value, size_t index, std::span<const int64_t> symbols) const;
   // `inputs`: saved values (moved from), undefined where `compiled` does not read them. Undefined where eager has no
   // gradient.
   std::vector<at::Tensor> run(const Compiled& compiled, c10::SmallVectorImpl<at::Tensor>& inputs,
@@ -64,10 +67,10 @@ class BackwardProgram {
   };
   const Compiled& variant(const Variant& wanted) const;
   std::vector<bool> read_by(const ir::Graph& graph) const;
-  at::Tensor as_recorded(at::Tensor tangent, size_t index, std::span<const int64_t> symbols) const;
+  const ir::TensorType& type(size_t input) const { return graph_->type({graph_->inputs()[input], 0}); }
 
   std::unique_ptr<ir::Graph> graph_;
-  size_t saved_;
+  std::vector<bool> shared_;
   std::vector<at::Tensor> constants_;
   std::shared_ptr<const backend::Backend> backend_;
   const backend::Options how_;

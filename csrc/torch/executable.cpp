@@ -113,8 +113,10 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
     if (!parts.backward) parts.backward = without_gradients(*traced.joint, inputs_.size());
     backend::Options how = options.how;
     how.weights = saved_weights();
-    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), saved_.size(), constants, options.backend,
-                                                  std::move(how), which);
+    std::vector<bool> shared;
+    for (const SavedFrom& from : saved_) shared.push_back(from.kind == SavedFrom::Kind::Primal && !from.copy);
+    backward_ = std::make_shared<BackwardProgram>(std::move(parts.backward), std::move(shared), constants,
+                                                  options.backend, std::move(how), which);
   }
   backend::Options how = options.how;
   how.weights = weights_;
@@ -153,12 +155,15 @@ std::vector<int> RegionExecutable::saved_weights() const {
 }
 
 void RegionExecutable::index_outputs() {
-  for (const OutputPlan& plan : outputs_) slot_of_plan_.push_back(has_value(plan) ? static_cast<int>(slots_++) : -1);
+  for (const OutputPlan& plan : outputs_) {
+    if (plan.version > 0) versions_.emplace_back(static_cast<int>(slot_of_plan_.size()), plan.version);
+    slot_of_plan_.push_back(has_value(plan) ? static_cast<int>(slots_++) : -1);
+  }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (!inputs_[i].mutated_data) continue;
     const InputPlan& plan = inputs_[i];
     mutations_.push_back(
-        {static_cast<int>(i), static_cast<int>(slots_++), plan.mutated_under_no_grad, plan.unversioned});
+        {static_cast<int>(i), static_cast<int>(slots_++), plan.mutated_under_no_grad, plan.unversioned, plan.version});
   }
 }
 

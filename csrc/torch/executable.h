@@ -47,6 +47,7 @@ class RegionExecutable final : public Executable {
     int slot;  // of the forward's outputs
     bool no_grad;
     bool unversioned;
+    uint32_t versions;  // that eager's writes make; the last one comes with the write itself
   };
   // Where a value that backward reads comes from.
   struct SavedFrom {
@@ -90,6 +91,7 @@ class RegionExecutable final : public Executable {
   std::vector<OutputPlan> outputs_;
   std::vector<int> slot_of_plan_;  // -1: has no value of its own
   std::vector<int> copies_;  // slots whose value shares memory that must not be handed out: an input's, a constant's
+  std::vector<std::pair<int, uint32_t>> versions_;  // plan, and the version that a fresh output has after its writes
   std::vector<Mutation> mutations_;
   std::vector<SavedFrom> saved_;
   std::vector<int> weights_;  // inputs that backends may keep copies of; mostly none

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/python_variable.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <numeric>
 
@@ -85,7 +86,11 @@ at::Tensor make_view(const at::Tensor& base, const OutputPlan& plan, std::span<c
   // that requires a gradient claims to require one itself, even without history.
   const bool history = plan.requires_grad && !plan.no_history;
   c10::AutoGradMode mode(base.requires_grad() ? history : c10::GradMode::is_enabled());
-  return view_as(with_dtype(base, to_torch(plan.type.dtype)), geometry);
+  at::Tensor view = view_as(with_dtype(base, to_torch(plan.type.dtype)), geometry);
+  if (plan.one_of_many)
+    if (auto* meta = torch::autograd::impl::get_view_autograd_meta(view); meta && meta->has_bw_view())
+      meta->set_creation_meta(torch::autograd::CreationMeta::MULTI_OUTPUT_NODE);
+  return view;
 }
 
 at::Tensor as_inference(const at::Tensor& tensor, bool inference) {

@@ -100,6 +100,9 @@ void RegionExecutable::compute(Call& call) const {
     else if (plan.requires_grad && plan.tangent < 0)
       result.set_requires_grad(true);  // a leaf that the region made
   }
+  // Before anything is saved with the version that it has.
+  for (const auto& [plan, version] : versions_)
+    call.results[static_cast<size_t>(plan)].unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(version));
 }
 
 // Inputs are saved as they were before the region wrote to them, outputs once they have their place in the graph.
@@ -232,6 +235,7 @@ void RegionExecutable::write_back(Call& call) const {
   for (const Mutation& mutation : mutations_) {
     const at::Tensor &to = call.input(mutation.input), &from = call.values[static_cast<size_t>(mutation.slot)];
     if (mutation.unversioned) unversioned.push_back(to);
+    for (uint32_t before = 1; before < mutation.versions; ++before) to.unsafeGetTensorImpl()->bump_version();
     if (to.is_same(from)) {  // the backend wrote it there
       if (!mutation.unversioned && !to.is_inference()) to.unsafeGetTensorImpl()->bump_version();
       continue;

@@ -82,6 +82,12 @@ int64_t FakeImpl::size_custom(int64_t d) const {
 int64_t FakeImpl::numel_custom() const { return env_.specialize(slot_->type.numel()); }
 int64_t FakeImpl::storage_offset_custom() const { return env_.specialize(slot_->type.offset); }
 
+c10::SymBool FakeImpl::sym_is_contiguous_custom(at::MemoryFormat format) const {
+  if (format != at::MemoryFormat::Contiguous || !has_symbolic_sizes_strides_)
+    return TensorImpl::sym_is_contiguous_custom(format);
+  return torch_layer::is_contiguous(env_, slot_->type);
+}
+
 void FakeImpl::set_slot(std::shared_ptr<Slot> slot) {
   slot_ = std::move(slot);
   take_metadata();

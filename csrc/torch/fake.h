@@ -66,6 +66,8 @@ class FakeImpl final : public c10::TensorImpl {
   c10::IntArrayRef strides_custom() const override { return numbers(slot_->type.strides, &strides_); }
   int64_t numel_custom() const override;
   int64_t storage_offset_custom() const override;
+  // torch's own would decide at once what sizes that vary leave open.
+  c10::SymBool sym_is_contiguous_custom(at::MemoryFormat format) const override;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(const c10::VariableVersion& version,
                                                          bool allow_metadata_change) const override;
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(c10::VariableVersion&& version,

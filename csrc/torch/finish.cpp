@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "ir/known_sizes.h"
 #include "ops/layout.h"
+#include "torch/any_layout.h"
 #include "torch/convert.h"
 #include "torch/tracer_impl.h"
 
@@ -44,6 +45,15 @@ struct Root {
 bool same_sizes(const ir::Dims& a, const ir::Dims& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](const ir::Sym& x, const ir::Sym& y) { return x.same(y); });
+}
+
+bool is_one_of_many(const at::Tensor& tensor) {
+  const auto* meta = torch::autograd::impl::get_view_autograd_meta(tensor);
+  return meta && meta->has_bw_view() && meta->get_creation_meta() == torch::autograd::CreationMeta::MULTI_OUTPUT_NODE;
+}
+
+uint32_t version_of(const at::Tensor& tensor) {
+  return tensor.is_inference() ? 0 : static_cast<uint32_t>(tensor._version());
 }
 
 class Finish {
@@ -95,7 +105,8 @@ class Finish {
     plan.mutated_data = !(content(primal) == ir::ValueRef{primal.input, 0});
     if (plan.mutated_metadata) refuse("the sizes, strides or data of an input are replaced");
     bool flows = plan.mutated_data && history;
-    plan.unversioned = plan.mutated_data && primal.seen._version() == 0;
+    plan.version = version_of(primal.seen);
+    plan.unversioned = plan.mutated_data && plan.version == 0;
     plan.mutated_under_no_grad = plan.mutated_data && !flows && primal.seen.requires_grad();
     traced_->inputs.push_back(std::move(plan));
     if (flows) roots_.push_back({primal.seen, nullptr});
@@ -193,6 +204,7 @@ class Finish {
     plan.as_parameter = object && reinterpret_cast<PyObject*>(Py_TYPE(object)) != THPVariableClass;
     plan.detached = !output.is_view();
     plan.no_history = output.is_view() && !output.grad_fn();
+    plan.one_of_many = is_one_of_many(output);
     if (storage->primal >= 0) {
       Primal& primal = primals_[static_cast<size_t>(storage->primal)];
       bool itself = primal.seen.is_same(output);
@@ -206,6 +218,7 @@ class Finish {
     bool fresh = plan.aliasing == Aliasing::Fresh;
     if (!fresh) show_strides(&plan.type);
     if (fresh) plan.detached = false;
+    if (fresh) plan.version = version_of(output);
     if (plan.aliasing != Aliasing::Input && plan.detached && output.grad_fn())
       refuse("a detached alias is given a value with a gradient");
     plan.differentiable = fresh && plan.requires_grad && output.grad_fn();
@@ -275,6 +288,7 @@ class Finish {
   variable_list run_engine(const edge_list& from, const variable_list& tangents, const edge_list& edges) {
     struct Scope {
       Recorder& recorder;
+      const AnyLayout any;  // nobody sees what a gradient is a view of
       c10::AutogradState& state = c10::AutogradState::get_tls_state();
       const bool threads = state.get_multithreading_enabled();
       PyThreadState* released = PyEval_SaveThread();

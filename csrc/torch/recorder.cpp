@@ -146,7 +146,7 @@ bool differentiates_inside(const c10::OperatorHandle& handle, const torch::jit::
 
 void Recorder::dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack) {
   if (probing_) return probe_call(handle, info, stack);
-  if (info.foreach) return decompose(handle, stack, c10::DispatchKey::CompositeExplicitAutograd);
+  if (info.foreach) return each(handle, stack);
   if (call_with_numbers(handle, stack)) return;
   if (info.special && info.special(*this, handle, info, stack)) return;
   if (info.break_kind) break_now(info.break_kind, handle.schema().name());
@@ -174,6 +174,14 @@ void Recorder::refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& i
 
 void Recorder::decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack, c10::DispatchKey composition) {
   handle.callBoxedForDispatchKey(composition, stack);
+}
+
+// Of many tensors, one by one: each has a new version when it is written to.
+void Recorder::each(const c10::OperatorHandle& handle, torch::jit::Stack& stack) {
+  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
+  keys.excluded_ = keys.excluded_.remove(c10::DispatchKey::ADInplaceOrView);
+  const c10::impl::ForceDispatchKeyGuard versioned(keys);
+  decompose(handle, stack, c10::DispatchKey::CompositeExplicitAutograd);
 }
 
 void Recorder::break_now(const char* kind, const std::string& detail) {

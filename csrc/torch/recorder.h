@@ -117,6 +117,7 @@ class Recorder {
   // does.
   void write(const at::Tensor& tensor, ir::ValueRef value);
   // Runs the operator's composition with recording on.
+  void each(const c10::OperatorHandle& handle, torch::jit::Stack& stack);
   void decompose(const c10::OperatorHandle& handle, torch::jit::Stack& stack, c10::DispatchKey composition);
   void refuse_unknown(const c10::OperatorHandle& handle, const OpInfo& info);
   [[noreturn]] void break_for_fake(const std::string& op, const std::string& words);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/gil.h"
 #include "ops/layout.h"
+#include "torch/any_layout.h"
 #include "torch/size_float.h"
 
 namespace graphlift::torch_layer {
@@ -26,6 +28,7 @@ using ir::Sym;
 // A condition that is decided only when somebody asks: a comparison, a constant, or a combination of conditions.
 struct Condition {
   enum class Kind { Constant, Compare, Not, And, Or } kind = Kind::Constant;
+  std::function<bool()> decide = {};  // in another way, which asks for less
   bool constant = false;
   Relation relation = Relation::Eq;
   Sym left, right;
@@ -39,7 +42,32 @@ Sym sym_mod(const Sym& a, const Sym& b) { return mod(a, b); }
 Sym smaller(const Sym& a, const Sym& b) { return min(a, b); }
 Sym larger(const Sym& a, const Sym& b) { return max(a, b); }
 
+ConditionRef compared(Relation relation, Sym left, Sym right) {
+  return std::make_shared<Condition>(Condition{
+      .kind = Condition::Kind::Compare, .relation = relation, .left = std::move(left), .right = std::move(right)});
+}
+
+ConditionRef combined(Condition::Kind kind, ConditionRef first, ConditionRef second) {
+  return std::make_shared<Condition>(Condition{.kind = kind, .first = std::move(first), .second = std::move(second)});
+}
+
 ConditionRef constant(bool value) { return std::make_shared<Condition>(Condition{.constant = value}); }
+
+// What is known of it is known of sizes and strides; decided it asks for less.
+ConditionRef contiguity(ir::ShapeEnv& env, ir::TensorType type) {
+  ConditionRef nested = constant(true), empty = constant(false);
+  Sym expected = 1;
+  for (size_t d = type.sizes.size(); d-- > 0;) {
+    ConditionRef in_place = combined(Condition::Kind::Or, compared(Relation::Eq, type.sizes[d], 1),
+                                     compared(Relation::Eq, type.strides[d], expected));
+    nested = combined(Condition::Kind::And, nested, std::move(in_place));
+    empty = combined(Condition::Kind::Or, empty, compared(Relation::Eq, type.sizes[d], 0));
+    expected = expected * type.sizes[d];
+  }
+  Condition contiguous = *combined(Condition::Kind::Or, nested, empty);
+  contiguous.decide = [&env, type = std::move(type)] { return ops::is_contiguous(env, type); };
+  return std::make_shared<Condition>(std::move(contiguous));
+}
 
 // `decide` answers one comparison.
 template <class Decide>
@@ -160,7 +188,7 @@ class Node final : public c10::SymNodeImpl {
 
   using Nodes = c10::ArrayRef<SymNode>;
   SymNode is_contiguous(Nodes sizes, Nodes strides) override {
-    return make(constant(ops::is_contiguous(env_, laid_out(sizes, strides))));
+    return make(contiguity(env_, laid_out(sizes, strides)));
   }
   SymNode is_channels_last_contiguous_2d(Nodes sizes, Nodes strides) override {
     return make(constant(ops::is_contiguous(env_, laid_out(sizes, strides), ops::Format::ChannelsLast)));
@@ -183,7 +211,11 @@ class Node final : public c10::SymNodeImpl {
   bool guard_bool(const char*, int64_t) override { return decide(); }
   bool bool_() override { return decide(); }
   // torch asks so where the answer "no" leads to code that is right for all sizes, or that asks whether they are equal.
-  bool guard_or_false(const char*, int64_t) override { return asks_for_one() ? known().value_or(false) : decide(); }
+  bool guard_or_false(const char*, int64_t) override {
+    return asks_for_one() || (AnyLayout::is_on() && condition_ && condition_->decide) ? known().value_or(false)
+                                                                                      : decide();
+  }
+  bool guard_or_true(const char*, int64_t) override { return AnyLayout::is_on() ? known().value_or(true) : decide(); }
   double guard_float(const char*, int64_t) override { return real(); }
   bool statically_known_true(const char*, int64_t) override { return known().value_or(false); }
 
@@ -245,9 +277,7 @@ class Node final : public c10::SymNodeImpl {
                                 : c10::intrusive_ptr<SymNodeImpl>::reclaim_copy(this);
   }
   SymNode compare(Relation relation, Node& a, Node& b) {
-    if (a.kind_ == Kind::Int && b.kind_ == Kind::Int)
-      return make(ConditionRef(std::make_shared<Condition>(
-          Condition{.kind = Condition::Kind::Compare, .relation = relation, .left = a.value_, .right = b.value_})));
+    if (a.kind_ == Kind::Int && b.kind_ == Kind::Int) return make(compared(relation, a.value_, b.value_));
     if (const ConditionRef of_sizes = compare_sizes(relation, a, b)) return make(of_sizes);
     double x = a.real(), y = b.real();
     bool holds = relation == Relation::Eq   ? x == y
@@ -267,14 +297,11 @@ class Node final : public c10::SymNodeImpl {
     const bool equality = relation == Relation::Eq || relation == Relation::Ne;
     if (equality && x != std::floor(x)) return constant(relation == Relation::Ne);
     const double whole = relation == Relation::Lt ? std::ceil(x) : std::floor(x);
-    return std::make_shared<Condition>(Condition{.kind = Condition::Kind::Compare,
-                                                 .relation = relation,
-                                                 .left = size,
-                                                 .right = Sym(static_cast<int64_t>(whole))});
+    return compared(relation, size, Sym(static_cast<int64_t>(whole)));
   }
   SymNode combine(Condition::Kind kind, ConditionRef first, ConditionRef second) {
     GL_CHECK(kind_ == Kind::Bool && first, "a condition is combined with a number");
-    return make(ConditionRef(std::make_shared<Condition>(Condition{.kind = kind, .first = first, .second = second})));
+    return make(combined(kind, std::move(first), std::move(second)));
   }
   bool asks_for_one() const {
     return kind_ == Kind::Bool && condition_->kind == Condition::Kind::Compare &&
@@ -283,6 +310,7 @@ class Node final : public c10::SymNodeImpl {
   bool decide() {
     if (kind_ == Kind::Int) return env_.guard(Relation::Ne, value_, 0);
     if (kind_ == Kind::Float) return number() != 0;
+    if (condition_->decide) return condition_->decide();
     auto answer = evaluate(*condition_, [this](const Condition& c) {
       return std::optional<bool>(env_.guard(c.relation, c.left, c.right));
     });
@@ -309,7 +337,15 @@ class Node final : public c10::SymNodeImpl {
   GraphFloatRef computed_;
 };
 
+thread_local int any_layout = 0;
+
 }  // namespace
+
+AnyLayout::AnyLayout() { ++any_layout; }
+AnyLayout::~AnyLayout() { --any_layout; }
+bool AnyLayout::is_on() { return any_layout > 0; }
+ProgramsLayout::ProgramsLayout() : around_(std::exchange(any_layout, 0)) {}
+ProgramsLayout::~ProgramsLayout() { any_layout = around_; }
 
 pybind11::object to_python_float(ir::ShapeEnv& env, GraphFloatRef value) {
   c10::SymInt as_int(SymNode(c10::make_intrusive<Node>(env, std::move(value))));
@@ -342,6 +378,10 @@ GraphFloatRef graph_float(const c10::SymFloat& value) {
 GraphFloatRef graph_float_of_sizes(const c10::SymFloat& value) {
   Node* node = node_of(value);
   return node ? node->computed() : nullptr;
+}
+
+c10::SymBool is_contiguous(ir::ShapeEnv& env, const ir::TensorType& type) {
+  return c10::SymBool(SymNode(c10::make_intrusive<Node>(env, contiguity(env, type))));
 }
 
 c10::SymInt to_sym_int(ir::ShapeEnv& env, const Sym& value) {

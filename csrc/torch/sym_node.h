@@ -41,6 +41,8 @@ GraphFloatRef graph_float_of_sizes(const c10::SymFloat& value);
 
 c10::SymInt to_sym_int(ir::ShapeEnv& env, const ir::Sym& value);
 std::vector<c10::SymInt> to_sym_ints(ir::ShapeEnv& env, const ir::Dims& values);
+// Decided when somebody asks.
+c10::SymBool is_contiguous(ir::ShapeEnv& env, const ir::TensorType& type);
 // Constants pass; a node that is not ours (another tracer's) has no answer.
 std::optional<ir::Sym> to_sym(const c10::SymInt& value);
 // The number that a symbolic float or int node carries; records what it relied on.

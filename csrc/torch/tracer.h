@@ -52,7 +52,9 @@ struct OutputPlan {
   bool inference = false;       // made under inference_mode
   bool detached = false;        // a view made by detach(): shares memory and version, is no view as autograd sees it
   bool no_history = false;      // a view made while grad mode was off: is_view() and no grad_fn
+  bool one_of_many = false;     // a view made by an operator that gives several: writing to it is an error in eager
   bool as_parameter = false;    // class nn.Parameter
+  uint32_t version = 0;         // of a fresh one: how often it was written to
   int tangent = -1;             // index among tangents
   int gradient = -1;            // of a leaf that the region made and others depend on: index among gradients
   // Not empty: it has a history that was freed or written over by the end of the region; backward raises these words.
@@ -66,10 +68,11 @@ struct InputPlan {
   bool mutated_metadata = false;  // set_/resize_/t_() ... on an input
   bool mutated_under_no_grad = false;
   bool unversioned =
-      false;            // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
-  bool weight = false;  // a parameter, or kept in an object, a closure or a module: likely the same in the next call
-  int gradient = -1;    // index among the joint graph's gradients; -1: it wants none, or no output depends on it
-  int tangent = -1;     // of the new value of a mutated input, among tangents; -1: no gradient flows into it
+      false;             // mutated without a new version: eager's kernel wrote it silently (batch norm's statistics)
+  uint32_t version = 0;  // how often it was written to
+  bool weight = false;   // a parameter, or kept in an object, a closure or a module: likely the same in the next call
+  int gradient = -1;     // index among the joint graph's gradients; -1: it wants none, or no output depends on it
+  int tangent = -1;      // of the new value of a mutated input, among tangents; -1: no gradient flows into it
 };
 
 // One finished recording. The joint graph's inputs: primals, then tangents. Its outputs: forward outputs (one per Fresh

@@ -57,7 +57,9 @@ class CompiledModule(SharedModule):
         state = None if _C.is_capturing() else _state(self)
         if state is None:
             return super().__call__(*args, **kwargs)
-        return state.choose(self)(self, *args, **kwargs)
+        # Parametrizations give the plain module another class, which alone has what `forward` reads then.
+        module = self if type(state.module) is self._graphlift_base else state.module
+        return state.choose(module)(module, *args, **kwargs)
 
 
 class _OptimizedAsTorchSays:
@@ -90,6 +92,9 @@ class DisabledModule(SharedModule):
 
     def __call__(self, *args, **kwargs):
         """Calls the plain form."""
+        state = _state(self)
+        if state is not None and type(state.module) is not self._graphlift_base:
+            return state.module(*args, **kwargs)
         return super().__call__(*args, **kwargs)
 
     __call__._graphlift_disable = True

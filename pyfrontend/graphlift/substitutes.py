@@ -21,7 +21,7 @@ def _copy(function):
     return made
 
 
-def begin_checkpoint() -> None:
+def begin_checkpoint(reentrant: bool = False) -> None:
     """Calls recorded from now on are made again by backward rather than saved. Nothing outside of a capture."""
 
 
@@ -105,7 +105,7 @@ def checkpoint_with_reentrant(function, preserve_rng_state, *args):
     if not anchors or not torch.is_grad_enabled():
         with torch.no_grad():
             return function(*args)
-    begin_checkpoint()
+    begin_checkpoint(True)
     try:
         results = function(*args)
     finally:

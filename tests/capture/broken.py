@@ -8,6 +8,7 @@ import re
 import sys
 import zlib
 
+import numpy
 import torch
 
 import graphlift
@@ -373,6 +374,24 @@ def prints(x):
 def prints_in_a_checkpoint(x):
     y = x * 2
     y = torch.utils.checkpoint.checkpoint(prints, y, use_reentrant=False)  # break
+    return y + 1
+
+
+def asks(x):
+    return x.sin() if torch.is_grad_enabled() else x.cos()
+
+
+@breaks("array_arithmetic", lambda: (numpy.ones(3, dtype=numpy.float32),))
+def computes_on_an_array(x, array):
+    y = x * 2
+    twice = array * 2  # break
+    return y + torch.from_numpy(twice)
+
+
+@breaks("checkpoint_asks")
+def asks_in_a_checkpoint(x):
+    y = x * 2
+    y = torch.utils.checkpoint.checkpoint(asks, y.requires_grad_(), use_reentrant=True)  # break
     return y + 1
 
 

@@ -321,3 +321,54 @@ def test_a_reentrant_checkpoint_of_a_list():
         return checkpoint(lambda pair: pair[0] * pair[1], [x, y], use_reentrant=True).sum()
 
     check(program, lambda: (torch.ones(3), torch.ones(3)))
+
+
+@pytest.mark.parametrize("asked", ["grad mode", "requires_grad", "is_leaf"])
+def test_what_is_another_one_in_backward_of_a_checkpoint_with_reentry(asked):
+    """Eager runs the function without gradients, and again with them in backward."""
+    questions = {
+        "grad mode": lambda y: torch.is_grad_enabled(),
+        "requires_grad": lambda y: y.requires_grad,
+        "is_leaf": lambda y: not y.is_leaf,
+    }
+
+    def run(compile):
+        told = []
+
+        def inside(x):
+            y = x * 2
+            yes = questions[asked](y)
+            told.append(yes)
+            return y.sin() if yes else y * y
+
+        function = compile(lambda x: checkpoint(inside, x * 3, use_reentrant=True) * 2)
+        results = []
+        for _ in range(3):
+            x = torch.linspace(-1, 1, 4).requires_grad_()
+            result = function(x)
+            result.sum().backward()
+            results += [result.detach(), x.grad]
+        return told, results
+
+    graphlift.reset()
+    (told, got), (eager_told, want) = run(graphlift.compile), run(lambda f: f)
+    assert told == eager_told == [False, True] * 3
+    for mine, eager in zip(got, want, strict=True):
+        torch.testing.assert_close(mine, eager)
+    assert graphlift.graph_count() >= 1
+
+
+def test_what_is_the_same_in_both_runs_of_a_checkpoint_with_reentry():
+    weight = nn.Parameter(torch.ones(4))
+
+    def inside(x):
+        with torch.no_grad():
+            scale = x.abs().max() if not torch.is_grad_enabled() else x.sum()
+        with torch.enable_grad():
+            y = x * weight if weight.requires_grad and weight.is_leaf else x
+        return (y / scale).sin()
+
+    def program(x):
+        return checkpoint(inside, x * 3, use_reentrant=True) * 2
+
+    check(program, lambda: (torch.linspace(-1, 1, 4).requires_grad_(),), graphs=1, breaks=0)

@@ -383,3 +383,118 @@ def test_variables_of_loops_hold_nothing_alone():
 
     things = [Thing(2), Thing(3)]
     check(program, lambda: (torch.ones(3), things, weakref.ref(things[1])), graphs=1, breaks=0)
+
+
+def run_in_a_context(x):
+    context = contextvars.copy_context()
+
+    def inside():
+        VARIABLE.set(5)
+        return x * VARIABLE.get()
+
+    return context.run(inside) + x * 2, VARIABLE.get(), context[VARIABLE]
+
+
+def run_twice_in_a_context(x):
+    token = VARIABLE.set(2)
+    context = contextvars.copy_context()
+    VARIABLE.reset(token)
+
+    def counts(by, *, scale=1):
+        VARIABLE.set(VARIABLE.get() + by)
+        return x * VARIABLE.get() * scale
+
+    return context.run(counts, 3), context.run(counts, 4, scale=2), VARIABLE.get()
+
+
+def set_in_the_caller_and_in_contexts(x):
+    VARIABLE.set(7)
+    first, second = contextvars.copy_context(), contextvars.copy_context()
+
+    def nested(n):
+        token = VARIABLE.set(n)
+        inner = second.run(nested, n + 1) if n < 10 else 0
+        VARIABLE.reset(token)
+        return inner + VARIABLE.get()
+
+    total = first.run(nested, 9)
+    VARIABLE.set(8)
+    return x * total, VARIABLE.get(), first.run(VARIABLE.get)
+
+
+def what_it_runs_raises(x):
+    context = contextvars.copy_context()
+
+    def raises():
+        VARIABLE.set(9)
+        raise ValueError(VARIABLE.get())
+
+    try:
+        context.run(raises)
+    except ValueError as error:
+        x = x * error.args[0]
+    return x, VARIABLE.get()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [run_in_a_context, run_twice_in_a_context, set_in_the_caller_and_in_contexts, what_it_runs_raises],
+    ids=lambda f: f.__name__,
+)
+@pytest.mark.parametrize("before", [None, 30])
+def test_what_runs_in_a_context_of_the_programs_own(program, before):
+    def use():
+        if before is not None:
+            VARIABLE.set(before)
+        check(program, lambda: (torch.linspace(-1, 1, 3),), graphs=1, breaks=0)
+
+    contextvars.copy_context().run(use)
+
+
+def test_what_is_read_in_a_context_is_guarded():
+    def program(x):
+        return contextvars.copy_context().run(lambda: x * VARIABLE.get())
+
+    compiled = graphlift.compile(program, fullgraph=True)
+
+    def use(value):
+        VARIABLE.set(value)
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), float(value)))
+
+    for value in (2, 3, 2, 3):
+        contextvars.copy_context().run(use, value)
+
+
+def given_away(x):
+    context = contextvars.copy_context()
+    y = context.run(lambda: VARIABLE.set(4) and x * 2)
+    return y, context
+
+
+def looked_into(x):
+    context = contextvars.copy_context()
+    return x * 2, VARIABLE in context, len(context), bool(context)
+
+
+def of_the_caller(x, context=contextvars.copy_context()):
+    return context.run(lambda: x * VARIABLE.get())
+
+
+@pytest.mark.parametrize("program", [given_away, looked_into, of_the_caller], ids=lambda f: f.__name__)
+def test_contexts_that_are_not_known(program):
+    def use(value):
+        if value:
+            VARIABLE.set(value)
+        results = []
+        for f in (program, compiled):
+            result = f(torch.ones(2))
+            result = list(result) if isinstance(result, tuple) else [result]
+            if isinstance(result[-1], contextvars.Context):
+                result[-1] = result[-1][VARIABLE]
+            results.append([r.tolist() if isinstance(r, torch.Tensor) else r for r in result])
+        assert results[0] == results[1]
+
+    compiled = graphlift.compile(program)
+    for value in (None, 3, None, 3):
+        contextvars.Context().run(use, value)
+    assert graphlift.counters()["graph_breaks"] >= 1

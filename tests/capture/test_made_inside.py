@@ -186,17 +186,6 @@ def test_states_of_generators_in_one_graph(program):
     check(program, inputs, graphs=1, breaks=0)
 
 
-def run_in_a_context(x):
-    context = contextvars.copy_context()
-
-    def inside():
-        VARIABLE.set(5)
-        return x * VARIABLE.get()
-
-    y = x * 2
-    return context.run(inside) + y, VARIABLE.get(), context[VARIABLE]
-
-
 def a_copied_context(x):
     token = VARIABLE.set(3)
     y = x * 2
@@ -220,7 +209,6 @@ def weak_references(x):
 
 # Programs with breaks, as torch.compile's: what was made is eager's, and code around it is compiled.
 BROKEN = [
-    run_in_a_context,
     a_copied_context,
     weak_references,
 ]

@@ -209,3 +209,29 @@ def test_everything_goes():
 def test_containers(kind):
     fn = graphlift.compile(kind())
     assert isinstance(fn, kind) and len(fn) == 0
+
+
+@pytest.mark.parametrize("how", [graphlift.compile, graphlift.disable])
+def test_parametrized_behind_compile(how):
+    """A parametrization gives the plain module another class, with the attribute that was a parameter."""
+    modules = [torch.nn.Linear(2, 3), torch.nn.Linear(2, 3)]
+    modules[1].load_state_dict(modules[0].state_dict())
+    callables, x = [modules[0], how(modules[1])], torch.randn(4, 2)
+
+    def equal():
+        results = [f(x) for f in callables]
+        for result, module in zip(results, modules, strict=True):
+            module.zero_grad()
+            result.pow(2).sum().backward()
+        torch.testing.assert_close(*results)
+        for a, b in zip(modules[0].parameters(), modules[1].parameters(), strict=True):
+            torch.testing.assert_close(a.grad, b.grad)
+
+    equal()
+    for module in modules:
+        torch.nn.utils.parametrizations.weight_norm(module)
+    equal()
+    for module in modules:
+        torch.nn.utils.parametrize.remove_parametrizations(module, "weight")
+    equal()
+    assert how is graphlift.disable or graphlift.graph_count() >= 2

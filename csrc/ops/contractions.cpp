@@ -70,8 +70,12 @@ bool mv(ShapeCall& call) { return matrix_vector(call, 0); }
 bool addmv(ShapeCall& call) {
   if (!agree(call.tensor(0), call.tensor(1)) || call.tensor(0).rank() > 1) return false;
   if (!matrix_vector(call, 1)) return false;
-  auto sizes = broadcast(call.env, call.tensor(0).sizes, call.results[0]->sizes);
-  return sizes && equal(call.env, *sizes, call.results[0]->sizes);
+  const Dims& sizes = call.results[0]->sizes;
+  if (equal(call.env, call.tensor(0).sizes, sizes)) return true;
+  // Torch gives the product of an empty matrix self's own size instead, in some cases.
+  if (is_empty(call.env, call.tensor(1).sizes)) return false;
+  auto common = broadcast(call.env, call.tensor(0).sizes, sizes);
+  return common && equal(call.env, *common, sizes);
 }
 
 // The batch is summed over.

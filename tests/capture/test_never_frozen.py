@@ -170,7 +170,7 @@ CLOCKS = [
 ]
 
 
-@pytest.mark.parametrize("clock", CLOCKS, ids=str)
+@pytest.mark.parametrize("clock", CLOCKS)
 @pytest.mark.filterwarnings("ignore:datetime:DeprecationWarning")
 def test_clocks_go_on(clock):
     def read():

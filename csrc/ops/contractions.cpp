@@ -67,13 +67,18 @@ bool matrix_vector(ShapeCall& call, size_t first) {
   return give_contiguous(call, a, {a.sizes[0]});
 }
 bool mv(ShapeCall& call) { return matrix_vector(call, 0); }
+template <bool InPlace = false>
 bool addmv(ShapeCall& call) {
   if (!agree(call.tensor(0), call.tensor(1)) || call.tensor(0).rank() > 1) return false;
   if (!matrix_vector(call, 1)) return false;
   const Dims& sizes = call.results[0]->sizes;
   if (equal(call.env, call.tensor(0).sizes, sizes)) return true;
-  // Torch gives the product of an empty matrix self's own size instead, in some cases.
-  if (is_empty(call.env, call.tensor(1).sizes)) return false;
+  // Torch's kernel, unlike its shape function, gives beta * self where the matrix has no elements: of self's own size.
+  if (!InPlace && is_empty(call.env, call.tensor(1).sizes) && call.real(3) != 0) {
+    if (!call.tensor(0).device.is_cpu()) return false;
+    call.results.clear();
+    return give_contiguous(call, call.tensor(0), call.tensor(0).sizes);
+  }
   auto common = broadcast(call.env, call.tensor(0).sizes, sizes);
   return common && equal(call.env, *common, sizes);
 }
@@ -148,7 +153,8 @@ constexpr OpRow kContractions[] = {
     GL_OP("_addmm_activation", "default", add_product<2>),
     GL_BOTH("baddbmm", "default", add_product<3>),
     GL_BOTH("addbmm", "default", addbmm),
-    GL_BOTH("addmv", "default", addmv),
+    GL_OP("addmv", "default", addmv),
+    GL_OP("addmv_", "default", in_place<addmv<true>>),
     GL_OP("mv", "default", mv),
     GL_OP("dot", "default", dot),
     GL_OP("vdot", "default", dot),

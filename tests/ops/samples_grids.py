@@ -254,6 +254,8 @@ def pixel_unshuffle(make):
     for image in (make(2, 2, 6, 4), make.last(2, 2, 6, 4), make(2, 6, 4)):
         yield call(image, 2)
     yield call(make(2, 2, 5, 4), 2)
+    for image in (make(0, 2, 6, 4), make.last(2, 2, 0, 4), make(2, 2, 6, 0)):
+        yield call(image, 2)
 
 
 @samples("im2col")

@@ -303,10 +303,11 @@ def addmv(make):
         yield call(make(2), matrix, make(3))
         yield call(make(1), matrix, make(3))
         yield call(make(), matrix, make(3))
-    # Torch gives some products of an empty matrix the size of what is added: left to it.
+    # Torch gives some products of an empty matrix the size of what is added.
     for bias in (make(), make(1), make(2)):
-        yield call(bias, make(2, 0), make(0), outside=bias.shape != (2,))
-    yield call(make(), make(0, 3), make(3), outside=True)
+        yield call(bias, make(2, 0), make(0), outside=bias.is_cuda)
+        yield call(bias, make(2, 0), make(0), beta=0)
+    yield call(make(), make(0, 3), make(3), outside=make.device != "cpu")
 
 
 @samples("dot vdot")

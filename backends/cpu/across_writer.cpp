@@ -65,7 +65,7 @@ void AcrossWriter::begin_block(const Reg& block) {
 void AcrossWriter::add_across(int i, const Reg& x) {
   const std::string place = code_.element(slots_.at(i), x.type, place_in_row());
   const Reg so_far = code_.load(place, x.type, x.lanes, nullptr);
-  code_.store(place, x.type, emit_reduction_step(code_, node(i).reduce, so_far, x), nullptr);
+  code_.store(place, x.type, emit_primitive(code_, codegen::combiner(node(i).reduce), {so_far, x}, x.type), nullptr);
 }
 
 // Sums go on in parts, as they do in blocks.

@@ -447,7 +447,7 @@ class KernelEmitter : AcrossWriter {
       Reg x = value(reduce.args[0]);
       if (mask && !row_mask) x = code_.select(*mask, x, emit_identity(code_, reduce.reduce, reduce.type, x.lanes));
       const Reg sum = get_kept(accumulator, reduce.type, x.lanes);
-      set_kept(accumulator, emit_reduction_step(code_, reduce.reduce, sum, x));
+      set_kept(accumulator, emit_primitive(code_, codegen::combiner(reduce.reduce), {sum, x}, x.type));
     }
     for (size_t i = 0; i < kernel_.nodes.size(); ++i)
       if (schedule_.adds_across(kernel_, i, phase)) add_across(static_cast<int>(i), value(kernel_.nodes[i].args[0]));

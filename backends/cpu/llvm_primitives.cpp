@@ -28,8 +28,8 @@ constexpr InstructionRow kInstructions[] = {
     {Prim::Sub, "fsub", "sub", "sub", "xor"},
     {Prim::Mul, "fmul", "mul", "mul", "and"},
     {Prim::Div, "fdiv", nullptr, nullptr, nullptr},
-    {Prim::Min, "@minimum", "@smin", "@umin", "and"},
-    {Prim::Max, "@maximum", "@smax", "@umax", "or"},
+    {Prim::Min, nullptr, "@smin", "@umin", "and"},
+    {Prim::Max, nullptr, "@smax", "@umax", "or"},
     {Prim::And, nullptr, "and", "and", "and"},
     {Prim::Or, nullptr, "or", "or", "or"},
     {Prim::Xor, nullptr, "xor", "xor", "xor"},
@@ -88,6 +88,14 @@ Reg emit_instruction(Code& code, const InstructionRow& row, const std::vector<Re
                                             : row.whole;
   GL_CHECK(name != nullptr, "a primitive of a type that it does not take");
   return name[0] == '@' ? code.intrinsic(name + 1, args) : code.binary(name, args[0], args[1]);
+}
+
+// Of floats: NaN in either stays, and `a` does where they are equal, as zeros of two signs are: so does what eager
+// bounds by a number. One instruction on x86, which gives `a` where either is NaN; whether b is does not wait for it,
+// nor is it asked of a number.
+Reg emit_extreme(Code& code, Prim prim, const Reg& a, const Reg& b) {
+  const Reg beyond = code.compare(prim == Prim::Max ? "fcmp ogt" : "fcmp olt", b, a);
+  return code.select(code.compare("fcmp uno", b, b), b, code.select(beyond, b, a));
 }
 
 Reg emit_compare(Code& code, const CompareRow& row, const Reg& a, const Reg& b) {
@@ -192,6 +200,8 @@ Reg emit_other(Code& code, Prim prim, const std::vector<Reg>& args, DType type) 
 }  // namespace
 
 Reg emit_primitive(Code& code, Prim prim, const std::vector<Reg>& args, DType type) {
+  if ((prim == Prim::Max || prim == Prim::Min) && ir::is_floating(type))
+    return emit_extreme(code, prim, args[0], args[1]);
   if (const auto* row = find(kInstructions, prim)) return emit_instruction(code, *row, args);
   if (const auto* row = find(kCompares, prim)) return emit_compare(code, *row, args[0], args[1]);
   if (const auto* row = find(kFunctions, prim)) return emit_function(code, *row, args);
@@ -219,21 +229,13 @@ Reg emit_identity(Code& code, ReduceKind kind, DType type, int lanes) {
   return code.integer(low ? -largest - 1 : largest, type, lanes);
 }
 
-// Extremes of floats wait for the step before: what keeps NaN without looking at the sign of a zero takes half as long.
-Reg emit_reduction_step(Code& code, ReduceKind kind, const Reg& so_far, const Reg& x) {
-  const bool extreme = kind == ReduceKind::Max || kind == ReduceKind::Min;
-  if (!extreme || !ir::is_floating(x.type)) return emit_primitive(code, codegen::combiner(kind), {so_far, x}, x.type);
-  // One instruction on x86, which keeps `so_far` where either is NaN; whether x is does not wait for it.
-  const Reg more = code.compare(kind == ReduceKind::Max ? "fcmp ogt" : "fcmp olt", x, so_far);
-  return code.select(code.compare("fcmp uno", x, x), x, code.select(more, x, so_far));
-}
-
 // By halves, so that sums stay accurate and the order is the same for all targets of one width.
 Reg emit_horizontal(Code& code, ReduceKind kind, const Reg& vector) {
   Reg value = vector;
   while (value.lanes > 1) {
     const int half = value.lanes / 2;
-    value = emit_reduction_step(code, kind, code.part(value, 0, half), code.part(value, half, half));
+    const std::vector<Reg> halves{code.part(value, 0, half), code.part(value, half, half)};
+    value = emit_primitive(code, codegen::combiner(kind), halves, value.type);
   }
   return value;
 }

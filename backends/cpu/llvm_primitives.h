@@ -10,8 +10,6 @@ namespace graphlift::cpu {
 Reg emit_primitive(Code& code, codegen::Prim prim, const std::vector<Reg>& args, ir::DType type);
 // The value that changes nothing.
 Reg emit_identity(Code& code, codegen::ReduceKind kind, ir::DType type, int lanes);
-// One more step of a reduction.
-Reg emit_reduction_step(Code& code, codegen::ReduceKind kind, const Reg& so_far, const Reg& x);
 // All lanes of a vector as one scalar.
 Reg emit_horizontal(Code& code, codegen::ReduceKind kind, const Reg& vector);
 

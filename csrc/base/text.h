@@ -1,6 +1,8 @@
 // Owns: building small strings. Must not: know what the words mean.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <concepts>
 #include <string>
 #include <string_view>
@@ -12,6 +14,14 @@ inline void append(std::string* out, char piece) { out->push_back(piece); }
 template <std::integral Number>
 void append(std::string* out, Number piece) {
   out->append(std::to_string(piece));
+}
+
+// Three digits behind the point.
+template <std::floating_point Number>
+void append(std::string* out, Number piece) {
+  std::array<char, 64> digits;
+  const auto end = std::to_chars(digits.begin(), digits.end(), piece, std::chars_format::fixed, 3);
+  out->append(digits.data(), end.ec == std::errc() ? static_cast<size_t>(end.ptr - digits.data()) : 0);
 }
 
 // "a" + 1 + 'c', in one string.

@@ -67,3 +67,42 @@ def test_extremes_keep_nan(dtype, dim):
     x[7], x[:, 11] = float("-inf"), float("-inf")
     run = graphlift.compile(lambda x: (x.amax(dim), x.amin(dim)), dynamic=False)
     torch.testing.assert_close(run(x), (x.amax(dim), x.amin(dim)), rtol=0, atol=0, equal_nan=True)
+
+
+# What eager does on a CPU: a bound leaves a zero its sign. The larger of two zeros depends on the place in eager.
+BOUNDS = {
+    "relu": torch.relu,
+    "at least 0": lambda x: x.clamp(min=0),
+    "at most 0": lambda x: x.clamp(max=0),
+    "within 0 and 6": lambda x: x.clamp(0, 6),
+    "relu6": torch.nn.functional.relu6,
+    "hardtanh": torch.nn.functional.hardtanh,
+    "nan as bound": lambda x: x.clamp(min=float("nan")),
+    "absolute": torch.abs,
+    "opposite": torch.neg,
+    "rounded": lambda x: (x - 0.2).round(),
+    "towards 0": lambda x: (x - 0.3).trunc(),
+    "product": lambda x: x * 3,
+    "plus 0": lambda x: x + 0,
+    "minus 0": lambda x: x - 0,
+    "root": torch.sqrt,
+    "remainder": lambda x: torch.fmod(x, 3.0),
+    "leaky relu": torch.nn.functional.leaky_relu,
+    "elu": torch.nn.functional.elu,
+    "hardshrink": torch.nn.functional.hardshrink,
+    "hardswish": torch.nn.functional.hardswish,
+    "tanh": torch.tanh,
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", BOUNDS)
+def test_signs_of_zeros(name, dtype):
+    x = torch.tensor([-0.0, 0.0, -0.0, 1.5, float("nan"), -2.5, -0.0] * 9, dtype=dtype)
+    for x in (x, x[:1]):
+        before = graphlift.counters()["kernels"]
+        expected, got = BOUNDS[name](x) * 1, graphlift.compile(lambda x: BOUNDS[name](x) * 1, dynamic=False)(x)
+        assert graphlift.counters()["kernels"] > before
+        torch.testing.assert_close(got, expected, equal_nan=True)
+        numbers = ~expected.isnan()
+        assert torch.equal(torch.signbit(got)[numbers], torch.signbit(expected)[numbers])

@@ -84,6 +84,26 @@ TEST(Contraction, TransposedOperandsAndPitches) {
   EXPECT_EQ(check_all(product(at::randn({24, 66}).slice(1, 0, 66, 2), bs[0].first), "gaps"), 0);
 }
 
+// Rows of B that push each other out of the cache go to BLAS, unless oneDNN copies B anyway.
+TEST(Contraction, CollidingRows) {
+  auto chosen = [](const Product& product) {
+    const auto found = find_contraction(product.spec());
+    return found ? found->implementation() : std::string();
+  };
+  if (!make_contraction("onednn", product({}, 2, 2, 2).spec()) ||
+      !make_contraction("gemm", product({}, 2, 2, 2).spec()))
+    GTEST_SKIP() << "one of the two is absent";
+  const bool blas = !onednn_packs_in_blocks();
+  EXPECT_EQ(chosen(product({}, 64, 1024, 96)) == "torch gemm", blas);
+  EXPECT_NE(chosen(product({}, 64, 1040, 96)), "torch gemm");
+  EXPECT_NE(chosen(product({}, 1024, 1024, 96)), "torch gemm");
+  EXPECT_NE(chosen(product(at::randn({64, 96}), at::randn({1024, 96}).t())), "torch gemm");
+  Product finished = product({}, 64, 1024, 96);
+  finished.then(PostOpKind::Relu);
+  EXPECT_EQ(chosen(finished).empty(), blas);
+  EXPECT_GE(check_all(finished, "finished all the same, when asked for"), 1);
+}
+
 TEST(Contraction, LayoutsOfTheResult) {
   Product pitch = product({}, 12, 20, 8);
   pitch.c = at::zeros({12, 50}).slice(1, 3, 23);

@@ -30,6 +30,9 @@ _VECTOR_FUNCTIONS = {
 # Vectors are written out, loops are short and have their condition at the end: LLVM's own pipelines take several times
 # as long and gain nothing that can be measured.
 _PASSES = ("sroa", "instruction_combine")
+# Of code generation, what rewrites the places of loops: a fifth of the time for nothing that can be measured either, since
+# kernels compute them outside of their inner loops. The switch is one for all users of LLVM in the process.
+_WITHOUT = "-disable-lsr"
 _keep = []  # libraries own the code they were linked to
 _serial = itertools.count()  # two threads may link one kernel at once
 
@@ -87,7 +90,14 @@ def describe_target() -> tuple[int, tuple[str, ...]]:
 
 @functools.cache
 def _fingerprint() -> bytes:
-    parts = (*_PASSES, llvmlite.__version__, str(binding.llvm_version_info), binding.get_host_cpu_name(), _features())
+    parts = (
+        *_PASSES,
+        _WITHOUT,
+        llvmlite.__version__,
+        str(binding.llvm_version_info),
+        binding.get_host_cpu_name(),
+        _features(),
+    )
     return "\n".join(parts).encode()
 
 
@@ -97,7 +107,11 @@ def _object_code(text: str) -> bytes:
     for name in _PASSES:
         getattr(passes, f"add_{name}_pass")()
     passes.run(module, binding.create_pass_builder(_machine(), binding.create_pipeline_tuning_options()))
-    return _machine().emit_object(module)
+    binding.set_option("", f"{_WITHOUT}=true")
+    try:
+        return _machine().emit_object(module)
+    finally:
+        binding.set_option("", f"{_WITHOUT}=false")
 
 
 def _joined(texts: list[str]) -> str:

@@ -110,9 +110,32 @@ class KernelBuilder {
     std::vector<int> args;
     for (const Value arg : node->args) args.push_back(evaluate(arg, operand_indices(*node, *arg, indices)));
     if (node->prim == Prim::Copy) return args[0];
+    if (auto index = joined_index(*node, args)) {
+      ScalarNode made{Scalar::Index, node->dtype, {}};
+      made.index = std::move(*index);
+      return add(std::move(made));
+    }
     ScalarNode made{Scalar::Prim, node->dtype, std::move(args)};
     made.prim = node->prim;
     return add(std::move(made));
+  }
+
+  // A place computed from places is a place: the sum of two, the multiple of one.
+  std::optional<Affine> joined_index(const TensorNode& node, const std::vector<int>& args) {
+    if (node.dtype != ir::DType::int64 || (node.prim != Prim::Add && node.prim != Prim::Mul)) return std::nullopt;
+    const ScalarNode *a = &kernel().nodes[static_cast<size_t>(args[0])],
+                     *b = &kernel().nodes[static_cast<size_t>(args[1])];
+    if (a->kind == Scalar::Number) std::swap(a, b);
+    if (a->kind != Scalar::Index || (b->kind != Scalar::Index && b->kind != Scalar::Number)) return std::nullopt;
+    if (node.prim == Prim::Mul && b->kind != Scalar::Number) return std::nullopt;
+    Affine index = constant(0);
+    if (node.prim == Prim::Mul) {
+      add_scaled(&index, a->index, b->integer);
+      return index;
+    }
+    add_scaled(&index, a->index, 1);
+    add_scaled(&index, b->kind == Scalar::Index ? b->index : constant(b->integer), 1);
+    return index;
   }
 
   int gather(const TensorNode& node, const Indices& indices) {

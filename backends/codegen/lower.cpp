@@ -85,7 +85,13 @@ class Lowering {
     const std::function<Value(const ir::ValueRef&)> read = [&](const ir::ValueRef& value) {
       return result_.values.at(value);
     };
-    LowerCall call{node, result_.graph, read, options_.gathers, options_.moments, options_.skips_loads};
+    LowerCall call{node,
+                   result_.graph,
+                   read,
+                   options_.gathers,
+                   options_.gathers || options_.places,
+                   options_.moments,
+                   options_.skips_loads};
     if (row && suitable(node) && apply(*row, call) && accept(node, viewed != nullptr, call.results)) return true;
     if (!viewed || node.outputs.empty()) return false;
     for (const auto& type : node.outputs)  // another kind of elements (view_as_real) has no index map

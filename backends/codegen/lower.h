@@ -24,6 +24,7 @@ struct LowerOptions {
   bool round_each_call = false;  // 16-bit floats are rounded after each call, as eager does
   // Whether kernels may read at places from data, which somebody has to check (`check_op()` in fuse.h).
   bool gathers = false;
+  bool places = false;  // at places computed from indices alone; `gathers` allows it, too
   MomentPasses moments = MomentPasses::Two;
   bool skips_loads = false;  // kernels read nothing of what a selection by place leaves out
   // Calls that the backend takes itself (contractions), though there may be a row.

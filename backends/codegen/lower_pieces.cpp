@@ -38,7 +38,7 @@ bool is_fastest(const ir::TensorType& type, int dim) { return type.strides[stati
 
 // Within the pieces `inside`, which has their sizes (torch would also expand it to them); elsewhere `outside`.
 bool place(LowerCall& call, const Expr& inside, const std::vector<Piece>& pieces, const Expr& outside) {
-  if (!call.gathers) return false;
+  if (!call.places) return false;
   const Dims& sizes = call.out().sizes;
   Dims whole = sizes;
   for (const Piece& piece : pieces) whole[static_cast<size_t>(piece.dim)] = piece.count;

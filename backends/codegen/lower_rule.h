@@ -60,6 +60,7 @@ struct LowerCall {
   TensorGraph& graph;
   const std::function<Value(const ir::ValueRef&)>& read;
   bool gathers = false;  // whether kernels may read at places from data
+  bool places = false;   // at places computed from indices
   MomentPasses moments = MomentPasses::Two;
   bool skips_loads = false;         // see LowerOptions
   std::vector<Value> results = {};  // one per output of the node; null where nothing is
@@ -117,6 +118,7 @@ std::vector<const LowerRow*> all_lowerings();
   FAMILY(losses)                         \
   FAMILY(views)                          \
   FAMILY(pieces)                         \
+  FAMILY(random)                         \
   FAMILY(factories)
 
 #define FAMILY(name) std::span<const LowerRow> lower_##name##_rows();

@@ -16,7 +16,7 @@ enum class Prim : uint8_t {
 #undef PRIMITIVE
 };
 
-enum class PrimResult : uint8_t { Same, Bool, Given };
+enum class PrimResult : uint8_t { Same, Bool, Single, Given };
 enum class PrimCost : uint8_t { Free, Cheap, Costly };
 
 struct PrimRow {

@@ -74,7 +74,10 @@ Value TensorGraph::iota(const Dims& sizes, int dim) {
 
 Value TensorGraph::map(Prim prim, std::vector<Value> args) {
   GL_CHECK(static_cast<int>(args.size()) == row(prim).arity, "wrong number of operands");
-  const DType type = row(prim).result == PrimResult::Bool ? DType::bool_ : computed_as(*args.back());
+  const PrimResult result = row(prim).result;
+  const DType type = result == PrimResult::Bool     ? DType::bool_
+                     : result == PrimResult::Single ? DType::float32
+                                                    : computed_as(*args.back());
   for (size_t i = prim == Prim::Select ? 1 : 0; i < args.size(); ++i)
     GL_CHECK(computed_as(*args[i]) == computed_as(*args.back()),
              "operands of two types for " + std::string(row(prim).name));

@@ -14,6 +14,7 @@
 #include "backends/cpu/host_kernels.h"
 #include "backends/cuda/compiled_kernel.h"
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/draws.h"
 #include "backends/cuda/driver.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/graph_recorder.h"
@@ -87,12 +88,18 @@ void take_products(const ir::Graph& graph, int8_t device_type, const backend::Op
   };
 }
 
+// With draws of random numbers as parts of kernels. Null: there are none.
+std::unique_ptr<ir::Graph> drawn(const ir::Graph& graph, int8_t device_type) {
+  return with_draws(graph, device_type == kCpu ? test_draw_rules() : draw_rules(graph));
+}
+
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
   codegen::FuseOptions options;
   options.lower.device_type = device_type;
   options.lower.round_each_call = how.emulate_precision_casts;
   options.lower.moments = codegen::MomentPasses::One;
   options.lower.skips_loads = true;
+  options.lower.places = true;
   options.group.most_across = 8192;  // a thread has its part of a row in registers
   take_products(graph, device_type, how, &options);
   codegen::leave_out(how.skip, &options);
@@ -123,7 +130,9 @@ class Cuda final : public backend::Backend {
                                                   const backend::Options& how) const override {
     std::optional<cpu::HostKernels> host;
     if (device_type_ != kCpu) host.emplace(graph, how);
-    const codegen::FusedGraph parts = fused(host ? host->graph() : graph, device_type_, how);
+    const ir::Graph& numbered = host ? host->graph() : graph;
+    const std::unique_ptr<ir::Graph> with_own_draws = drawn(numbered, device_type_);
+    const codegen::FusedGraph parts = fused(with_own_draws ? *with_own_draws : numbered, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) {
       log(Artifact::PerfHints, "nothing of a graph is on the GPU: torch's own kernels run it");
@@ -145,6 +154,7 @@ class Cuda final : public backend::Backend {
     batch.compile();
     auto native = [&](const ir::Node& node) -> std::unique_ptr<reference::NativeCall> {
       if (auto call = host ? host->make_call(node) : nullptr) return call;
+      if (auto call = make_draw_call(node)) return call;
       if (node.kind == ir::NodeKind::Call && node.op == codegen::native_op()) {
         ++backend::counters().natives;
         if (progress) progress->step();
@@ -255,7 +265,8 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
                                       const std::vector<std::pair<int, int>>& writes) {
   backend::Options how;
   how.writes = writes;
-  const codegen::FusedGraph parts = fused(graph, device_type, how);
+  const std::unique_ptr<ir::Graph> with_own_draws = drawn(graph, device_type);
+  const codegen::FusedGraph parts = fused(with_own_draws ? *with_own_draws : graph, device_type, how);
   std::vector<std::string> texts;
   Target target;
   target.architecture = architecture;

@@ -28,9 +28,69 @@ void AcrossWriter::open_walk() {
   }
   line("int turn = 0;");
   const std::string per_block = std::to_string(schedule_.rows_per_block());
-  line("for (idx walk = (idx)blockIdx.x * " + per_block + "; walk < " + values_.number(rows()) +
-       "; walk += " + per_block + " * " + values_.number(blocks()) + ") {");
+  line("const idx first = (idx)blockIdx.x * " + per_block + ", stride = " + per_block + " * " +
+       values_.number(blocks()) + ";");
+  if (schedule_.stages > 0) open_ahead();
+  line("for (idx walk = first; walk < " + values_.number(rows()) + "; walk += stride) {");
+  if (schedule_.stages > 0) {
+    const std::string stages = std::to_string(schedule_.stages), before = std::to_string(schedule_.stages - 1);
+    values_.take_next_row();
+    copy_row("walk + " + before + " * stride", "(stage + " + before + ") % " + stages);
+    read_row("walk + stride");
+    line("gl_copies_wait<" + before + ">();");
+    line("unsigned char* const staged = kept + stage * " + std::to_string(values_.stage_bytes()) + ";");
+    line("stage = (stage + 1) % " + stages + ";");
+  }
   emit_place_from("walk");
+}
+
+// Before the first row: what is the same for all, and the rows that are ahead of it.
+void AcrossWriter::open_ahead() {
+  values_.declare_steady();
+  line("{");
+  line("const idx lane = (idx)threadIdx.x % " + std::to_string(schedule_.across) + ";");
+  open_steps("");
+  values_.load_steady();
+  line("}");
+  line("}");
+  line("}");
+  values_.declare_next_row();
+  read_row("first");
+  line("int stage = 0;");
+  for (int i = 0; i + 1 < schedule_.stages; ++i) {
+    const std::string number = std::to_string(i);
+    copy_row(i == 0 ? "first" : "first + " + number + " * stride", number);
+  }
+}
+
+// A loop over the steps of a row, for those that are in it; two braces are left open without a condition.
+void AcrossWriter::open_steps(const std::string& condition) {
+  line("#pragma unroll");
+  line("for (int s = 0; s < " + std::to_string(schedule_.steps) + "; ++s) {");
+  line("const idx r = lane + s * " + std::to_string(schedule_.across) + ";");
+  line("if (" + condition + "r < " + values_.number(steps()) + ") {");
+  values_.indices("r", schedule_.inner);
+}
+
+void AcrossWriter::copy_row(const std::string& first, const std::string& stage) {
+  line("{");
+  emit_place_from(first, true);
+  line("unsigned char* const staged = kept + " + stage + " * " + std::to_string(values_.stage_bytes()) + ";");
+  open_steps("active && ");
+  line("const idx own = (s * " + std::to_string(schedule_.threads) + " + (idx)threadIdx.x) * " +
+       std::to_string(schedule_.lanes) + ";");
+  values_.copy_ahead();
+  line("}");
+  line("}");
+  line("}");
+  line("gl_copies_close();");
+}
+
+void AcrossWriter::read_row(const std::string& first) {
+  line("{");
+  emit_place_from(first, true);
+  values_.read_next_row();
+  line("}");
 }
 
 void AcrossWriter::close_walk() {
@@ -85,10 +145,15 @@ Sym AcrossWriter::emit_walkers_join() {
     const std::string name = "r" + std::to_string(i);
     line(compute_name(node(i).type) + std::string(" ") + name + " = " + identity_text(node(i).reduce, node(i).type) +
          ";");
-    line("#pragma unroll 8");
-    line("for (idx part = line; part < parts; part += " + std::to_string(kJoinLines) + ") " + name + " = " +
-         combine_name(node(i).reduce) + "::of(" + name + ", " + slot(i) + "[part * " + all + " + place]);");
   }
+  line("#pragma unroll 8");
+  line("for (idx part = line; part < parts; part += " + std::to_string(kJoinLines) + ") {");
+  for (const int i : across_) {
+    const std::string name = "r" + std::to_string(i);
+    line(name + " = " + combine_name(node(i).reduce) + "::of(" + name + ", " + slot(i) + "[part * " + all +
+         " + place]);");
+  }
+  line("}");
   for (const int i : across_) {
     values_.need_room(kJoinThreads * ir::bytes(node(i).type));
     line("gl_down_columns<" + combine_name(node(i).reduce) + ", " + std::to_string(across) + ", " +

@@ -24,6 +24,10 @@ class AcrossWriter : protected PlaceWriter {
  private:
   static constexpr int kJoinLines = 32;
   const codegen::ScalarNode& node(int i) const { return kernel_.nodes[static_cast<size_t>(i)]; }
+  void open_ahead();
+  void copy_row(const std::string& first, const std::string& stage);
+  void read_row(const std::string& first);
+  void open_steps(const std::string& condition);
   std::string slot(int i);
   void leave(int i);
 

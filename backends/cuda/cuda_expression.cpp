@@ -74,6 +74,7 @@ constexpr TextRow kTexts[] = {
     {Prim::Gt, "$0 > $1", "$0 > $1", "$0 > $1"},
     {Prim::Ge, "$0 >= $1", "$0 >= $1", "$0 >= $1"},
     {Prim::Select, "$0 ? $1 : $2", "$0 ? $1 : $2", "$0 ? $1 : $2"},
+    {Prim::Uniform, nullptr, "gl_uniform($0, $1, $3, $4, $5, $6)", nullptr},
 };
 
 struct TypeRow {

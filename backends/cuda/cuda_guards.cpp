@@ -1,4 +1,4 @@
-// Owns: of ValueWriter (cuda_values.h), the loads that selections leave out.
+// Owns: of ValueWriter (cuda_values.h), places that are computed from indices, and the loads that selections leave out.
 #include <algorithm>
 
 #include "backends/cuda/cuda_expression.h"
@@ -7,15 +7,8 @@
 namespace graphlift::cuda {
 
 using codegen::ScalarNode;
+using ir::Sym;
 using Kind = ScalarNode::Kind;
-
-// The place of a thread's elements and no more, the same for all of its lanes.
-bool ValueWriter::is_place(int i) const {
-  const ScalarNode& of = node(i);
-  if (of.kind == Kind::Number) return of.integer.is_constant();
-  if (of.kind == Kind::Index) return lane_stride(of.index).same(0);
-  return of.kind == Kind::Prim && std::all_of(of.args.begin(), of.args.end(), [&](int arg) { return is_place(arg); });
-}
 
 // A load whose only user, through others with only one, is what a selection by place takes or leaves.
 void ValueWriter::find_guards() {
@@ -33,21 +26,37 @@ void ValueWriter::find_guards() {
       const int user = users[static_cast<size_t>(at)][0];
       if (user < 0 || node(user).kind != Kind::Prim || is_inner(user) != is_inner(load)) break;
       const bool chosen = node(user).prim == codegen::Prim::Select && node(user).args[0] != at;
-      if (chosen && is_place(node(user).args[0]))
+      if (chosen && is_place(kernel_, node(user).args[0], schedule_.lanes > 1 ? schedule_.vector_axis : -1))
         guards_[load].push_back({node(user).args[0], node(user).args[1] == at});
       at = user;
     }
   }
 }
 
-std::string ValueWriter::place_text(int i) {
+// `by_lane`: that of lane j.
+std::string ValueWriter::place_text(int i, bool by_lane) {
   const ScalarNode& of = node(i);
   if (of.kind == Kind::Number)
     return ir::is_floating(of.type) ? number_text(of.real, of.type) : number_text(of.integer.constant(), of.type);
-  if (of.kind == Kind::Index) return "(long long)(" + affine(of.index) + ")";
+  const Sym stride = by_lane && of.kind == Kind::Index ? lane_stride(of.index) : Sym(0);
+  const std::string step = stride.same(0) ? "" : " + j * " + number(stride);
+  if (of.kind == Kind::Index) return "(long long)(" + affine(of.index) + step + ")";
   std::vector<std::string> args;
-  for (const int arg : of.args) args.push_back("(" + place_text(arg) + ")");
+  for (const int arg : of.args) args.push_back("(" + place_text(arg, by_lane) + ")");
   return primitive_text(of.prim, args, node(of.args.back()).type, of.type);
+}
+
+bool ValueWriter::is_same_for_lanes(int load) const {
+  const auto& args = node(load).args;
+  return lane_stride(node(load).index).same(0) &&
+         std::all_of(args.begin(), args.end(), [&](int arg) { return is_place(kernel_, arg, schedule_.vector_axis); });
+}
+
+std::string ValueWriter::load_place(int i, bool by_lane) {
+  std::string place = affine(node(i).index);
+  for (size_t k = 0; k < node(i).args.size(); ++k)
+    place += " + (idx)(" + place_text(node(i).args[k], by_lane) + ") * " + number(node(i).steps[k]);
+  return place;
 }
 
 std::string ValueWriter::guard(int load) {

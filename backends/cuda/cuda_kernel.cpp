@@ -145,7 +145,8 @@ class KernelEmitter : AcrossWriter {
     open_walk();
     emit_rows(-1);
     close_walk();
-    result_.launches.push_back({next_name(), blocks(), 1, schedule_.threads, 0, schedule_.resident});
+    result_.launches.push_back(
+        {next_name(), blocks(), 1, schedule_.threads, static_cast<int>(values_.shared_bytes()), schedule_.resident});
     bodies_.push_back(values_.take());
     result_.alignment = values_.alignment();
     const Sym joining = emit_walkers_join();
@@ -327,6 +328,9 @@ class KernelEmitter : AcrossWriter {
       ++nested_;
     }
     if (schedule_.room > 0) line("const idx own = r * " + std::to_string(schedule_.lanes) + ";");
+    if (schedule_.stages > 0)
+      line("const idx own = (s * " + std::to_string(schedule_.threads) + " + (idx)threadIdx.x) * " +
+           std::to_string(schedule_.lanes) + ";");
     if (!schedule_.peeled) return values_.indices("r", schedule_.inner);
     line("const idx a" + std::to_string(schedule_.vector_axis) + " = head + r * " + std::to_string(schedule_.lanes) +
          ";");
@@ -378,21 +382,32 @@ class KernelEmitter : AcrossWriter {
     }
   }
 
-  // One barrier for all.
+  // One barrier for all; two alike are joined together.
   void join_by_blocks(const std::vector<int>& reduced) {
-    auto room = [&](int reduction) {
-      return "room" + std::to_string(reduction) + (schedule_.walkers > 0 ? "[turn]" : "");
-    };
+    std::vector<std::pair<int, int>> pairs;
     for (const int reduction : reduced) {
-      line("__shared__ " + std::string(compute_name(node(reduction).type)) + " room" + std::to_string(reduction) +
-           (schedule_.walkers > 0 ? "[2]" : "") + "[32];");
-      line("gl_block_leave<" + combine_name(node(reduction).reduce) + ">(r" + std::to_string(reduction) + ", " +
-           room(reduction) + ");");
+      const auto alike = std::find_if(pairs.begin(), pairs.end(), [&](const auto& pair) {
+        const ScalarNode &a = node(pair.first), &b = node(reduction);
+        return pair.second < 0 && a.reduce == b.reduce && a.type == b.type;
+      });
+      if (alike == pairs.end())
+        pairs.emplace_back(reduction, -1);
+      else
+        alike->second = reduction;
     }
-    if (!reduced.empty()) line("__syncthreads();");
-    for (const int reduction : reduced)
-      line("r" + std::to_string(reduction) + " = gl_block_join<" + combine_name(node(reduction).reduce) + ", " +
-           std::to_string(schedule_.threads) + ">(" + room(reduction) + ");");
+    auto names = [&](const std::pair<int, int>& pair) {
+      return "r" + std::to_string(pair.first) + (pair.second < 0 ? "" : ", r" + std::to_string(pair.second)) +
+             ", room" + std::to_string(pair.first) + (schedule_.walkers > 0 ? "[turn]" : "") + ");";
+    };
+    for (const auto& pair : pairs) {
+      line("__shared__ " + std::string(compute_name(node(pair.first).type)) + " room" + std::to_string(pair.first) +
+           (schedule_.walkers > 0 ? "[2]" : "") + (pair.second < 0 ? "[32];" : "[64];"));
+      line("gl_block_leave<" + combine_name(node(pair.first).reduce) + ">(" + names(pair));
+    }
+    if (!pairs.empty()) line("__syncthreads();");
+    for (const auto& pair : pairs)
+      line("gl_block_join<" + combine_name(node(pair.first).reduce) + ", " + std::to_string(schedule_.threads) + ">(" +
+           names(pair));
   }
 
   // --- partial results -----------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ void PlaceWriter::emit_place() {
   emit_place_from("(idx)blockIdx.x" + (own > 1 ? " * " + std::to_string(own) : ""));
 }
 
-void PlaceWriter::emit_place_from(const std::string& first) {
+void PlaceWriter::emit_place_from(const std::string& first, bool beyond) {
   std::string place = first;
   if (schedule_.shape == Shape::Elements)
     place += " + (idx)threadIdx.x";
@@ -73,7 +73,7 @@ void PlaceWriter::emit_place_from(const std::string& first) {
   if (schedule_.shape == Shape::Elements) {
     if (!is_exact()) line("if (place >= " + values_.number(places()) + ") return;");
   } else {
-    line("const bool active = " + (is_exact() ? "true" : "place < " + values_.number(places())) + ";");
+    line("const bool active = " + (is_exact() && !beyond ? "true" : "place < " + values_.number(places())) + ";");
     if (is_rows())
       line("const idx lane = (idx)threadIdx.x % " + std::to_string(schedule_.across) + ";");
     else

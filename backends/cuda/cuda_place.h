@@ -24,8 +24,8 @@ class PlaceWriter {
 
   void line(const std::string& text) { values_.line(text); }
   void emit_place();
-  // The place of a thread in a block whose first is `first`, of rows or columns.
-  void emit_place_from(const std::string& first);
+  // The place of a thread in a block whose first is `first`, of rows or columns. `beyond`: it may be behind the last.
+  void emit_place_from(const std::string& first, bool beyond = false);
 
   const codegen::Kernel& kernel_;
   Schedule schedule_;  // of the launch that is written

@@ -161,6 +161,41 @@ template <int n, class T> __device__ inline void gl_add_exponentials(const T* x,
   for (int j = 0; j < n; ++j) sum += gl_exp(x[j] - shift);
 }
 
+// Philox with 10 rounds, as cuRAND has it.
+struct gl_random { unsigned x, y, z, w; };
+__device__ inline gl_random gl_philox(unsigned long long seed, unsigned long long counter, unsigned long long sequence) {
+  gl_random c = {(unsigned)counter, (unsigned)(counter >> 32), (unsigned)sequence, (unsigned)(sequence >> 32)};
+  unsigned a = (unsigned)seed, b = (unsigned)(seed >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    c = {__umulhi(0xCD9E8D57u, c.z) ^ c.y ^ a, 0xCD9E8D57u * c.z, __umulhi(0xD2511F53u, c.x) ^ c.w ^ b, 0xD2511F53u * c.x};
+    a += 0x9E3779B9u;
+    b += 0xBB67AE85u;
+  }
+  return c;
+}
+// Within a recording (0 or more) seed and offset are addresses.
+__device__ inline unsigned long long gl_seed(long long seed, long long within) {
+  return (unsigned long long)(within < 0 ? seed : *(const long long*)seed);
+}
+__device__ inline unsigned long long gl_call(long long offset, long long within) {
+  return (unsigned long long)(within < 0 ? offset : *(const long long*)offset + within) / 4;
+}
+// The number in (0, 1] that torch's kernel draws for the element at a place: its thread takes `vector` elements at once,
+// or, where that is 1, every threads-th. Of `lane` more elements, which share one draw, so that the compiler makes it
+// once. `first`: the number of the kernel's first draw.
+__device__ inline float gl_uniform(unsigned long long seed, unsigned long long first, long long at, long long threads,
+                                   long long vector, int lane) {
+  const uidx place = (uidx)at, own = (uidx)vector, group = place / own, thread = group % (uidx)threads;
+  uidx call = group / (uidx)threads, part = place % own;
+  if (own == 1) part = call % 4, call /= 4;
+  if (own > 4) call = call * (own / 4) + part / 4, part %= 4;
+  const gl_random drawn = gl_philox(seed, first + call, thread);
+  part += lane;
+  const unsigned bits = part == 0 ? drawn.x : part == 1 ? drawn.y : part == 2 ? drawn.z : drawn.w;
+  return fmaf((float)bits, 0x1p-32f, 0x1p-33f);
+}
+
 __device__ inline float gl_other(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline double gl_other(double x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 __device__ inline long long gl_other(long long x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
@@ -178,9 +213,54 @@ template <class Op, class T> __device__ inline void gl_block_leave(T x, T* room)
   x = gl_across<Op, 32>(x);
   if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = x;
 }
-template <class Op, int threads, class T> __device__ inline T gl_block_join(const T* room) {
-  return gl_across<Op, threads / 32>(room[threadIdx.x % (threads / 32)]);
+template <class Op, int threads, class T> __device__ inline void gl_block_join(T& x, const T* room) {
+  x = gl_across<Op, threads / 32>(room[threadIdx.x % (threads / 32)]);
 }
+// Of two values at once: the lower half of each warp joins the first, the upper half the second. `room`: of two.
+template <class Op, class T> __device__ inline void gl_block_leave(T a, T b, T* room) {
+  const bool upper = threadIdx.x & 16;
+  const T other = gl_other(upper ? a : b, 16);
+  const T x = gl_across<Op, 16>(Op::of(upper ? b : a, other));
+  if (threadIdx.x % 16 == 0) room[(upper ? 32 : 0) + threadIdx.x / 32] = x;
+}
+template <class Op, int threads, class T> __device__ inline void gl_block_join(T& a, T& b, const T* room) {
+  constexpr int warps = threads / 32, own = warps < 16 ? warps : 16;
+  const bool upper = threadIdx.x & 16;
+  const T* from = room + (upper ? 32 : 0) + threadIdx.x % own;
+  T x = from[0];
+  if (warps > 16) x = Op::of(x, from[warps - own]);
+  x = gl_across<Op, own>(x);
+  const T other = gl_other(x, 16);
+  a = upper ? other : x;
+  b = upper ? x : other;
+}
+// Copies that the GPU makes while a thread goes on; `wait` waits for all groups but the last `left` that were closed.
+#ifndef GL_CONVERSIONS
+template <int n, class T> __device__ inline void gl_copy_ahead(T* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+  constexpr int all = n * (int)sizeof(T), bytes = all < 16 ? all : 16;
+#pragma unroll
+  for (int at = 0; at < all; at += bytes) {
+    const unsigned place = (unsigned)__cvta_generic_to_shared((char*)to + at);
+    if (bytes == 16)
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"((const char*)from + at) : "memory");
+    else
+      asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"((const char*)from + at), "n"(bytes)
+                   : "memory");
+  }
+#endif
+}
+__device__ inline void gl_copies_close() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int left> __device__ inline void gl_copies_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(left) : "memory");
+#endif
+}
+#endif
 // Joins the values of threads `across` apart, lane by lane; each gets the results. First those of a warp, then one value
 // per warp and column, which are spread over all threads. `room`: a value per thread and lane.
 template <class Op, int across, int threads, int lanes, class T> __device__ inline void gl_down_columns(T* x, T* room) {

@@ -30,6 +30,7 @@ void ValueWriter::row_values(int at, bool stores, const std::string& guard) {
       line(std::string(compute_name(node(i).type)) + " " + name(i) + "[" + std::to_string(lanes) + "];");
   for (const size_t i : written) declare_written(i, lanes);
   if (!steps.empty() || !written.empty()) {
+    declare_draws(steps);
     open_lanes(lanes);
     for (const int i : steps) compute(i, lanes);
     for (const size_t i : written) put_written(i, lanes);
@@ -46,8 +47,12 @@ void ValueWriter::row_load(int i, int lanes) {
   const ScalarNode& of = node(i);
   const bool guarded = schedule_.reduces() && !by_value_[static_cast<size_t>(of.buffer)];
   if (!guarded) return load(i, lanes);
-  const std::string type = compute_name(of.type), at = affine(of.index), buffer = "b" + std::to_string(of.buffer);
-  if (lanes == 1 || lane_stride(of.index).same(0)) {
+  const std::string type = compute_name(of.type), at = load_place(i), buffer = "b" + std::to_string(of.buffer);
+  if (is_next_row(i)) {
+    uniform_.insert(i);
+    return line("const " + type + " " + name(i) + " = gl_up(w" + std::to_string(i) + ");");
+  }
+  if (lanes == 1 || is_same_for_lanes(i)) {
     uniform_.insert(i);
     return line("const " + type + " " + name(i) + " = active ? gl_up(" + buffer + "[" + at + "]) : (" + type + ")0;");
   }
@@ -100,6 +105,7 @@ void ValueWriter::late_values() {
     const ScalarNode& of = node(i);
     if (!needed[static_cast<size_t>(i)] || of.kind == Kind::Across) continue;
     if (of.kind == Kind::Number && (ir::is_floating(of.type) || of.integer.is_constant())) continue;
+    if (of.kind != Kind::Load) declare_draws({i});
     of.kind == Kind::Load ? load(i, 1) : compute(i, 1);
   }
   for (size_t i = 0; i < kernel_.stores.size(); ++i) {
@@ -142,6 +148,7 @@ void ValueWriter::element_values(int at, const std::vector<int>& reductions) {
          std::to_string(lanes) + "];");
   }
   for (const size_t i : written) declare_written(i, lanes);
+  declare_draws({values.begin(), values.end()});
   open_lanes(lanes);
   for (const int i : values)
     if (node(i).kind != Kind::Load) compute(i, lanes);

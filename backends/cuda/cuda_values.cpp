@@ -22,6 +22,8 @@ ValueWriter::ValueWriter(const Kernel& kernel, const Schedule& schedule, const s
     : kernel_(kernel), schedule_(schedule), by_value_(by_value) {
   find_live();
   find_escaping();
+  if (schedule.stages > 0) find_ahead();
+  if (schedule.stages > 0) keep_met_again();
   if (schedule.keeps) find_kept();
   if (schedule.room > 0) find_shared();
   find_guards();
@@ -105,9 +107,9 @@ void ValueWriter::find_kept() {
   int left = kKeptRegisters / std::max(1, schedule_.steps * schedule_.lanes);
   for (const bool loads : {true, false}) {
     for (const auto& [i, count] : uses) {
-      const bool load = node(i).kind == Kind::Load && !lane_stride(node(i).index).same(0);
+      const bool load = node(i).kind == Kind::Load && !is_same_for_lanes(i);
       const bool dear = node(i).kind == Kind::Prim && codegen::row(node(i).prim).cost == codegen::PrimCost::Costly;
-      if (count < 2 || (loads ? !load : !dear)) continue;
+      if (count < 2 || (loads ? !load : !dear) || kept_.count(i) || is_ahead(i)) continue;
       const int registers = std::max(1, ir::bytes(node(i).type) / 4);
       if (registers > left) continue;
       left -= registers;
@@ -122,7 +124,7 @@ void ValueWriter::find_shared() {
   const Sym elements = product(kernel_, schedule_.inner);
   for (const auto& [i, count] : uses) {
     const ScalarNode& of = node(i);
-    if (count < 2 || of.kind != Kind::Load || lane_stride(of.index).same(0)) continue;
+    if (count < 2 || of.kind != Kind::Load || is_same_for_lanes(i)) continue;
     const int64_t bytes =
         ceildiv(elements * ir::bytes(kernel_.buffers[static_cast<size_t>(of.buffer)].dtype), 16).constant() * 16;
     if (shared_bytes_ + bytes > schedule_.room) continue;
@@ -164,7 +166,7 @@ void ValueWriter::indices(const std::string& linear, const std::vector<int>& axe
 void ValueWriter::peel() {
   const Affine* along = nullptr;
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (schedule_.vector_load[i]) along = &kernel_.nodes[i].index;
+    if (schedule_.vector_load[i] && kernel_.nodes[i].kind == Kind::Load) along = &kernel_.nodes[i].index;
   for (size_t i = 0; i < kernel_.stores.size(); ++i)
     if (schedule_.vector_store[i]) along = &kernel_.stores[i].index;
   Affine first = *along;
@@ -214,7 +216,8 @@ std::string ValueWriter::read(int i) const {
 // The thread's values of this step.
 std::string ValueWriter::shared_place(int i) const {
   const std::string type = memory_name(kernel_.buffers[static_cast<size_t>(node(i).buffer)].dtype);
-  return "((" + type + "*)(kept + " + std::to_string(shared_.at(i).place) + ") + own)";
+  const std::string from = schedule_.stages > 0 ? "staged + " : "kept + ";
+  return "((" + type + "*)(" + from + std::to_string(shared_.at(i).place) + ") + own)";
 }
 
 void ValueWriter::keep_shared(int i, int lanes) {
@@ -225,6 +228,9 @@ void ValueWriter::keep_shared(int i, int lanes) {
 
 void ValueWriter::load_shared(int i, int lanes) {
   const std::string type = compute_name(node(i).type);
+  if (kept_.count(i))
+    return line("gl_load<" + std::to_string(lanes) + ">(" + shared_place(i) + ", k" + std::to_string(i) + " + s * " +
+                std::to_string(lanes) + ");");
   if (lanes == 1) {
     uniform_.insert(i);
     return line("const " + type + " " + name(i) + " = gl_up(*" + shared_place(i) + ");");
@@ -237,14 +243,14 @@ void ValueWriter::load(int i, int lanes) {
   const ScalarNode& of = node(i);
   const std::string type = compute_name(of.type), buffer = "b" + std::to_string(of.buffer);
   const bool value = by_value_[static_cast<size_t>(of.buffer)];
-  const std::string at = affine(of.index);
+  const std::string at = load_place(i);
   if (kept_.count(i)) {
     const std::string to = "k" + std::to_string(i);
     if (lanes == 1) return line(to + "[s] = gl_up(" + buffer + "[" + at + "]);");
     return load_lanes(i, "(" + to + " + s * " + std::to_string(lanes) + ")", at, lanes);
   }
   const std::string needed = value ? "" : guard(i);
-  if (lanes == 1 || value || lane_stride(of.index).same(0)) {
+  if (lanes == 1 || value || is_same_for_lanes(i)) {
     uniform_.insert(i);
     const std::string read = "gl_up(" + buffer + (value ? "" : "[" + at + "]") + ")";
     return line("const " + type + " " + name(i) + " = " +
@@ -265,7 +271,8 @@ void ValueWriter::load_lanes(int i, const std::string& to, const std::string& fr
   if (vector) either(whole);
   const Sym stride = lane_stride(of.index);
   const std::string step = stride.same(1) ? " + j" : " + j * " + number(stride);
-  const std::string element = "gl_up(" + buffer + "[" + from + step + "])";
+  const std::string place = of.args.empty() ? from : load_place(i, true);
+  const std::string element = "gl_up(" + buffer + "[" + place + step + "])";
   line("#pragma unroll");
   line("for (int j = 0; j < " + all + "; ++j) " + to + "[j] = " +
        (schedule_.ragged ? "j < count ? " + element + " : (" + compute_name(of.type) + ")0" : element) + ";");
@@ -290,7 +297,31 @@ std::string ValueWriter::expression(int i, int lanes) {
   }
   std::vector<std::string> args;
   for (const int arg : of.args) args.push_back(read(arg));
+  if (of.prim == codegen::Prim::Uniform) args.push_back(shared_draw(i, lanes, &args));
   return primitive_text(of.prim, args, node(of.args.back()).type, of.type);
+}
+
+// g<i>, h<i>: seed and number of the first draw, once for all lanes.
+void ValueWriter::declare_draws(const std::vector<int>& values) {
+  for (const int i : values) {
+    if (node(i).kind != Kind::Prim || node(i).prim != codegen::Prim::Uniform) continue;
+    const std::string own = std::to_string(i), within = ", " + read(node(i).args[2]) + ");";
+    line("const unsigned long long g" + own + " = gl_seed(" + read(node(i).args[0]) + within);
+    line("const unsigned long long h" + own + " = gl_call(" + read(node(i).args[1]) + within);
+  }
+}
+
+// Lanes that are elements of one draw: the first one's place, and how far this one is behind it.
+std::string ValueWriter::shared_draw(int i, int lanes, std::vector<std::string>* args) {
+  (*args)[0] = "g" + std::to_string(i);
+  (*args)[1] = "h" + std::to_string(i);
+  const int place = node(i).args[3];
+  const ir::Sym& vector = node(node(i).args[5]).integer;
+  if (lanes == 1 || node(place).kind != Kind::Index || !schedule_.vector_load[static_cast<size_t>(place)]) return "0";
+  const int64_t together = std::min<int64_t>({4, lanes, vector.constant()});
+  const std::string last = std::to_string(together - 1);
+  (*args)[3] = "(long long)(" + affine(node(place).index) + " + (j & ~" + last + "))";
+  return "j & " + last;
 }
 
 void ValueWriter::compute(int i, int lanes) {
@@ -337,7 +368,7 @@ std::vector<int> ValueWriter::alignment() const {
     bytes[i] = std::max(bytes[i], std::min(16, schedule_.lanes * ir::bytes(kernel_.buffers[i].dtype)));
   };
   for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-    if (schedule_.vector_load[i]) need(kernel_.nodes[i].buffer);
+    if (schedule_.vector_load[i] && kernel_.nodes[i].kind == Kind::Load) need(kernel_.nodes[i].buffer);
   for (size_t i = 0; i < kernel_.stores.size(); ++i)
     if (schedule_.vector_store[i]) need(kernel_.stores[i].buffer);
   return bytes;

@@ -40,7 +40,17 @@ class ValueWriter {
   int maximum(int i) const { return schedule_.maximum.empty() ? -1 : schedule_.maximum[static_cast<size_t>(i)]; }
   bool is_live(int node) const { return live_[static_cast<size_t>(node)]; }
   int row_lanes() const { return schedule_.shape == Shape::Rows ? 1 : schedule_.lanes; }
-  int64_t shared_bytes() const { return shared_bytes_; }                // of kept(), asked for at the launch
+  int64_t shared_bytes() const { return shared_bytes_; }  // of kept(), asked for at the launch
+  // Of rows that are copied ahead (Schedule::stages). What is the same for all rows, before the first one.
+  void declare_steady();
+  void load_steady();
+  // The elements of a step, to the memory of their stage, which `to` points to.
+  void copy_ahead();
+  // Values of a row that are read one row ahead: m<i> is the next one's, w<i> this one's.
+  void declare_next_row();
+  void take_next_row();
+  void read_next_row();
+  int64_t stage_bytes() const { return schedule_.stages > 0 ? shared_bytes_ / schedule_.stages : 0; }
   void need_room(int bytes) { room_ = bytes > room_ ? bytes : room_; }  // shared memory
 
   const std::vector<ir::Sym>& numbers() const { return numbers_; }
@@ -59,6 +69,11 @@ class ValueWriter {
   void find_escaping();
   void find_kept();
   void find_shared();
+  void find_ahead();
+  std::set<int> met_again(const std::map<int, int>& first) const;
+  void keep_met_again();
+  bool is_ahead(int i) const { return schedule_.stages > 0 && schedule_.ahead[static_cast<size_t>(i)]; }
+  bool is_next_row(int i) const;
   std::map<int, int> first_uses(std::map<int, int>* uses) const;
   std::set<int> needed(int phase, bool without_kept) const;
   void need(int i, int phase, bool without_kept, std::set<int>* found) const;
@@ -66,9 +81,10 @@ class ValueWriter {
 
   std::string affine(const codegen::Affine& index);
   ir::Sym lane_stride(const codegen::Affine& index) const;
+  bool is_same_for_lanes(int load) const;
   void find_guards();
-  bool is_place(int i) const;
-  std::string place_text(int i);
+  std::string place_text(int i, bool by_lane = false);
+  std::string load_place(int i, bool by_lane = false);
   std::string guard(int load);
   std::string name(int i) const;
   std::string read(int i) const;
@@ -79,6 +95,8 @@ class ValueWriter {
   void row_load(int i, int lanes);
   void load_lanes(int i, const std::string& to, const std::string& from, int lanes);
   std::string expression(int i, int lanes);
+  void declare_draws(const std::vector<int>& values);
+  std::string shared_draw(int i, int lanes, std::vector<std::string>* args);
   void compute(int i, int lanes);
   void store(size_t i, int lanes);
   void either(const std::string& whole);

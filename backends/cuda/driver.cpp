@@ -10,8 +10,9 @@
 namespace graphlift::cuda {
 namespace {
 
-constexpr int kOldestDriver = 12000;                                          // libraries that belong to no context
-constexpr int kProcessors = 16, kMajor = 75, kMinor = 76, kSharedBytes = 97;  // CUdevice_attribute
+constexpr int kOldestDriver = 12000;  // libraries that belong to no context
+constexpr int kProcessors = 16, kProcessorThreads = 39, kMajor = 75, kMinor = 76,
+              kSharedBytes = 97;  // CUdevice_attribute
 
 std::string load(Driver* driver) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -39,6 +40,7 @@ DeviceFacts find_facts(int device) {
                      driver().cuDeviceGetAttribute(&major, kMajor, handle) == 0 &&
                      driver().cuDeviceGetAttribute(&minor, kMinor, handle) == 0 &&
                      driver().cuDeviceGetAttribute(&facts.processors, kProcessors, handle) == 0 &&
+                     driver().cuDeviceGetAttribute(&facts.processor_threads, kProcessorThreads, handle) == 0 &&
                      driver().cuDeviceGetAttribute(&facts.shared_bytes, kSharedBytes, handle) == 0 &&
                      driver().cuDevicePrimaryCtxRetain(&facts.context, handle) == 0;
   if (!known) facts.refusal = "there is no GPU " + std::to_string(device);

@@ -46,8 +46,9 @@ void check_driver(int result, const char* what);
 struct DeviceFacts {
   int architecture = 0;  // 10 * major + minor
   int processors = 0;
-  int shared_bytes = 0;     // memory that the threads of one block may share
-  void* context = nullptr;  // the primary one, which torch uses
+  int processor_threads = 0;  // at once, at most
+  int shared_bytes = 0;       // memory that the threads of one block may share
+  void* context = nullptr;    // the primary one, which torch uses
   std::string refusal;
 };
 

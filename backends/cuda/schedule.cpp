@@ -2,9 +2,6 @@
 #include "backends/cuda/schedule.h"
 
 #include <algorithm>
-#include <sstream>
-
-#include "base/text.h"
 
 namespace graphlift::cuda {
 namespace {
@@ -239,10 +236,19 @@ class Scheduler {
       made_.ragged = lanes > 1 && !made_.peeled && !is_multiple(extent, lanes);
     }
     for (const ScalarNode& node : kernel_.nodes)
-      made_.vector_load.push_back(node.kind == Kind::Load && is_vector(node.index, made_.lanes));
+      made_.vector_load.push_back((node.kind == Kind::Load || node.kind == Kind::Index) &&
+                                  is_vector(node.index, made_.lanes) && has_whole_places(node));
     for (const auto& store : kernel_.stores)
       made_.vector_store.push_back(!made_.late[static_cast<size_t>(store.value)] &&
                                    is_vector(store.index, made_.lanes));
+  }
+
+  // Of a load at places: whether these leave vectors whole.
+  bool has_whole_places(const ScalarNode& node) const {
+    if (node.kind != Kind::Load) return true;
+    for (size_t i = 0; i < node.args.size(); ++i)
+      if (!is_place(kernel_, node.args[i], made_.vector_axis) || !is_multiple(node.steps[i], made_.lanes)) return false;
+    return true;
   }
 
   // Few elements: rather more threads than wide ones.
@@ -327,7 +333,7 @@ class Scheduler {
   int registers_of(Kind kind) const {
     int registers = 0;
     for (size_t i = 0; i < kernel_.nodes.size(); ++i)
-      if (kernel_.nodes[i].kind == kind && (kind != Kind::Load || made_.is_inner[i]))
+      if (kernel_.nodes[i].kind == kind && (kind != Kind::Load || (made_.is_inner[i] && !is_ahead(i))))
         registers += std::max(1, ir::bytes(kernel_.nodes[i].type) / 4);
     return registers;
   }
@@ -341,16 +347,69 @@ class Scheduler {
     if (made_.keeps || steps * made_.lanes <= 32) made_.steps = static_cast<int>(steps);
   }
 
+  bool is_ahead(size_t i) const { return !made_.ahead.empty() && made_.ahead[i]; }
+
+  // Whole vectors that the GPU copies to shared memory by itself.
+  bool can_be_ahead(const ScalarNode& node, size_t i) const {
+    if (node.kind != Kind::Load || !made_.vector_load[i] || !made_.is_inner[i] || !node.args.empty()) return false;
+    const int bytes = made_.lanes * ir::bytes(kernel_.buffers[static_cast<size_t>(node.buffer)].dtype);
+    return (bytes == 4 || bytes == 8 || bytes % kVectorBytes == 0) && !is_steady(kernel_, node.index);
+  }
+
+  // Of the widest element that is copied ahead.
+  int row_bytes() const {
+    int bytes = 0;
+    for (size_t i = 0; i < made_.ahead.size(); ++i)
+      if (made_.ahead[i])
+        bytes = std::max(bytes, ir::bytes(kernel_.buffers[static_cast<size_t>(kernel_.nodes[i].buffer)].dtype));
+    return bytes;
+  }
+
+  void find_ahead() {
+    constexpr int kAmpere = 80;
+    if (target_.architecture < kAmpere) return;
+    std::vector<bool> found;
+    for (size_t i = 0; i < kernel_.nodes.size(); ++i) found.push_back(can_be_ahead(kernel_.nodes[i], i));
+    if (std::find(found.begin(), found.end(), true) != found.end()) made_.ahead = std::move(found);
+  }
+
+  // As many rows as there is room for, beside what blocks share otherwise.
+  void choose_stages() {
+    constexpr int kLeast = 2, kMost = 2;
+    int64_t row = 0;
+    for (size_t i = 0; i < made_.ahead.size(); ++i)
+      if (made_.ahead[i]) row += ir::bytes(kernel_.buffers[static_cast<size_t>(kernel_.nodes[i].buffer)].dtype);
+    row *= int64_t{made_.steps} * made_.lanes * made_.threads;
+    const int64_t room = target_.shared_bytes / made_.resident - shared_by_joins();
+    made_.stages = static_cast<int>(std::min<int64_t>(kMost, row > 0 ? room / row : 0));
+    if (made_.stages >= kLeast) return;
+    made_.stages = 0;
+    made_.ahead.clear();
+  }
+
   // A thread adds up its part of a row over all rows that its block walks over.
   void walk_rows() {
+    find_ahead();
+    share_walked_rows();
+    if (made_.ahead.empty()) return;
+    choose_stages();
+    if (made_.ahead.empty()) share_walked_rows();
+  }
+
+  void share_walked_rows() {
     constexpr int kOtherRegisters = 24, kRegisters = 64 << 10, kMostResident = 2048, kMostOwn = 255;
     const int64_t steps = std::max<int64_t>(1, row_steps());
     const int sums = registers_of(Kind::Across), loads = made_.phases > 1 ? registers_of(Kind::Load) : 0;
     const int64_t fitting = kKeptRegisters / (int64_t{made_.lanes} * (sums + loads));
-    const int64_t per_thread = std::clamp<int64_t>(fitting, 1, target_.tiling.steps_per_thread);
+    const bool ahead = !made_.ahead.empty();
+    // Joining a row's sums takes each thread some time, which counts where elements are soon read.
+    const int64_t most = ahead ? (row_bytes() < 4 ? 2 : 1) : 4;
+    const int64_t tuned = std::max<int64_t>(1, most * target_.tiling.steps_per_thread / 4);
+    const int64_t per_thread = std::clamp<int64_t>(fitting, 1, tuned);
     const int64_t sharing = next_power((steps + per_thread - 1) / per_thread);
     made_.threads = threads_or(128);
-    if (sharing > kWarp) made_.threads = static_cast<int>(std::min<int64_t>(sharing, kMostThreads));
+    const int most_threads = ahead && sharing > kMostThreads ? kMostThreads / 2 : kMostThreads;
+    if (sharing > kWarp) made_.threads = static_cast<int>(std::min<int64_t>(sharing, most_threads));
     made_.across = static_cast<int>(std::min<int64_t>(sharing, sharing > kWarp ? made_.threads : kWarp));
     made_.steps = static_cast<int>((steps + made_.across - 1) / made_.across);
     const int64_t own = int64_t{made_.steps} * made_.lanes;
@@ -358,6 +417,12 @@ class Scheduler {
     const int64_t registers = own * (sums + (made_.keeps ? loads : 0)) + kOtherRegisters;
     const int64_t threads = std::min<int64_t>(kMostResident, kRegisters / std::min<int64_t>(registers, kMostOwn));
     made_.resident = static_cast<int>(std::max<int64_t>(1, threads / made_.threads));
+    // Of rows that are copied ahead few are enough, and memory is faster.
+    constexpr int64_t kAheadBytes = 16 << 10;
+    if (ahead) {
+      const int64_t block = int64_t{made_.threads} * own * row_bytes();
+      made_.resident = static_cast<int>(std::clamp<int64_t>(kAheadBytes / block, 1, made_.resident));
+    }
     made_.least_walkers = target_.processors;
     const int64_t walkers = split(int64_t{made_.resident} * target_.processors);
     made_.walkers = static_cast<int>(std::max<int64_t>(walkers, target_.processors));
@@ -394,62 +459,8 @@ class Scheduler {
 
 }  // namespace
 
-int shifting_maximum(const Kernel& kernel, int node) {
-  auto of = [&](int i) -> const ScalarNode& { return kernel.nodes[static_cast<size_t>(i)]; };
-  auto is = [&](int i, codegen::Prim prim) { return of(i).kind == Kind::Prim && of(i).prim == prim; };
-  if (of(node).kind != Kind::Reduce || of(node).reduce != codegen::ReduceKind::Sum) return -1;
-  const int power = of(node).args[0];
-  if (!is(power, codegen::Prim::Exp) || !is(of(power).args[0], codegen::Prim::Sub)) return -1;
-  const ScalarNode& shifted = of(of(power).args[0]);
-  const ScalarNode& most = of(shifted.args[1]);
-  const bool fits = most.kind == Kind::Reduce && most.reduce == codegen::ReduceKind::Max &&
-                    most.args[0] == shifted.args[0] && most.type == of(node).type;
-  return fits ? shifted.args[1] : -1;
-}
-
-bool varies(const Kernel& kernel, const Affine& index) {
-  for (size_t axis = 0; axis < index.strides.size(); ++axis)
-    if (kernel.axes[axis].reduced && !index.strides[axis].same(0)) return true;
-  return false;
-}
-
-Sym product(const Kernel& kernel, const std::vector<int>& axes) {
-  Sym elements = 1;
-  for (const int axis : axes) elements = elements * kernel.axes[static_cast<size_t>(axis)].extent;
-  return elements;
-}
-
-Sym reach(const Kernel& kernel) {
-  Sym most = 1;
-  for (const auto& axis : kernel.axes) most = most * axis.extent;
-  auto visit = [&](const Affine& index) {
-    Sym last = max(index.offset, -index.offset);
-    for (size_t axis = 0; axis < index.strides.size(); ++axis) {
-      const Sym& stride = index.strides[axis];
-      last = last + max(stride, -stride) * kernel.axes[axis].extent;
-    }
-    most = max(most, last);
-  };
-  for (const ScalarNode& node : kernel.nodes)
-    if (node.kind == Kind::Load || node.kind == Kind::Index) visit(node.index);
-  for (const auto& store : kernel.stores) visit(store.index);
-  return most;
-}
-
 Schedule schedule_kernel(const Kernel& kernel, const Target& target, const Variant& variant) {
   return Scheduler(kernel, target, variant).run();
-}
-
-std::string Tiling::str() const { return cat(lanes, " ", threads, " ", steps_per_thread, " ", split_percent); }
-
-std::optional<Tiling> tiling_from(const std::string& text) {
-  Tiling made;
-  std::istringstream words(text);
-  if (!(words >> made.lanes >> made.threads >> made.steps_per_thread >> made.split_percent)) return std::nullopt;
-  auto power = [](int value, int most) { return value > 0 && value <= most && (value & (value - 1)) == 0; };
-  const bool sound = power(made.lanes, 8) && (made.threads == 0 || (made.threads >= 64 && power(made.threads, 1024))) &&
-                     power(made.steps_per_thread, 64) && made.split_percent >= 0 && made.split_percent <= 1000;
-  return sound ? std::optional(made) : std::nullopt;
 }
 
 std::vector<Tiling> tilings(const Kernel& kernel, const Target& target, const Variant& variant) {

@@ -64,6 +64,10 @@ struct Schedule {
   // Rows that are reduced across: blocks, at most and where there are as many rows, that walk over all rows; 0: each
   // block has its own. A processor has room for `resident` of them.
   int walkers = 0, least_walkers = 0, resident = 0;
+  // Such rows in shared memory at once: the one at hand and those that are copied there meanwhile, of the loads that
+  // are `ahead`; 0: each row is read when its turn comes.
+  int stages = 0;
+  std::vector<bool> ahead;
   bool wide = false;
   // Per node: computed once per step along the reduced axes, and the loops that have to be complete before it.
   std::vector<bool> is_inner;
@@ -72,7 +76,7 @@ struct Schedule {
   std::vector<int> maximum;
   std::vector<bool> late;         // made of reductions across rows
   int phases = 1;                 // loops
-  std::vector<bool> vector_load;  // per node: a load of whole vectors
+  std::vector<bool> vector_load;  // per node: a load of whole vectors; the places of such
   std::vector<bool> vector_store;
 
   bool operator==(const Schedule&) const = default;
@@ -94,6 +98,10 @@ int shifting_maximum(const codegen::Kernel& kernel, int node);
 
 // Whether an index changes with a reduced axis.
 bool varies(const codegen::Kernel& kernel, const codegen::Affine& index);
+// Whether the value, of whole numbers, is computed from indices that stay the same along an axis. -1: any indices.
+bool is_place(const codegen::Kernel& kernel, int node, int axis);
+// Whether it is the same for all rows.
+bool is_steady(const codegen::Kernel& kernel, const codegen::Affine& index);
 // The largest place that an access reaches, in elements; below kNarrowReach indices fit in 32 bits, with room for the
 // threads of a last block.
 ir::Sym reach(const codegen::Kernel& kernel);

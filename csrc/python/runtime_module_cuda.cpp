@@ -6,6 +6,7 @@
 #include "backends/codegen/lower_rule.h"
 #include "backends/cpu/host_kernels.h"
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/draws.h"
 #include "backends/cuda/matmul.h"
 #include "python/runtime_module.h"
 
@@ -44,6 +45,9 @@ void bind_cuda(py::module_& module) {
     for (const codegen::LowerRow* row : codegen::all_lowerings()) names.emplace_back(row->name);
     return names;
   });
+  module.def("set_draw_state", &cuda::set_draw_state);
+  module.def("draw_offset", &cuda::draw_offset);
+  module.def("uniform_at", &cuda::uniform_at);
   module.def("cuda_refusal", &cuda::kernel_refusal);
   module.def("kernels", [] { return backend::counters().kernels.load(); });
   module.def("library_products", &cuda::library_products);

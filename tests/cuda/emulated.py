@@ -3,7 +3,7 @@
 A program, not a module of tests: a process that has loaded the emulated driver can use no real one. `emulated.py KIND
 PART PARTS [NAME]` prints a line per wrong result and, last, how many were right. KIND: programs, tiled, operators,
 products or random; NAME: a part of their names. `emulated.py told NAME...` prints what the emulated cuBLASLt was told,
-`emulated.py measured` how much was measured.
+`emulated.py measured` how much was measured, `emulated.py draws` how many draws are as torch's model has them.
 """
 
 import ctypes
@@ -94,6 +94,55 @@ def measure():
         print(name, *counts, sep=": ", flush=True)
 
 
+def draw():
+    """Draws inside of kernels beside torch's way to draw, element by element; how many were right."""
+    corpus, _ = begin()
+    import draw_model
+    import torch
+
+    runtime, processors = corpus.runtime, 4
+
+    def expected(x, keep, seed, offset, vector):
+        drawn = torch.tensor(draw_model.draws(seed, offset, x.numel(), vector, processors), dtype=torch.float32)
+        mask = (drawn < keep).view(x.shape)
+        return (x.float() * mask * (1 / torch.tensor(keep, dtype=torch.float32))).to(x.dtype), mask
+
+    right = 0
+    for sizes, vector, dtype, recorded in [
+        ((1,), 4, torch.float32, False),
+        ((1000,), 4, torch.float32, True),
+        ((25, 40), 8, torch.bfloat16, False),
+        ((51, 33), 4, torch.float32, False),
+        ((57, 606), 2, torch.float16, False),
+        ((5, 41, 200), 4, torch.float32, True),
+        ((41, 1000), 8, torch.bfloat16, False),
+    ]:
+        seed, offset, keep = 0x1234567890ABCDEF, (7 << 34) + 8, 1 - 0.25
+        runtime.set_draw_state(seed, offset, recorded, vector)
+        made = torch.randn(sizes, generator=torch.Generator().manual_seed(5)).to(dtype)
+
+        def function(x):
+            first, mask = torch.native_dropout(x * 2, 0.25, True)
+            second, other = torch.native_dropout(first.sum(-1, keepdim=True) + x * 4, 0.25, True)
+            return [first, mask, second, other]
+
+        before = runtime.kernels()
+        runner = runtime.record(function, [made], [], "cuda_on_cpu")
+        assert runtime.kernels() > before
+        first, mask, second, other = runner([made], [])
+        step = draw_model.increment(made.numel(), processors)
+        y, m = expected(made * 2, keep, seed, offset, vector)
+        assert torch.equal(mask, m), (sizes, vector)
+        assert torch.equal(first, y), (sizes, vector)
+        # Of a recording the second draw's place is told by the recorder; here both begin with the same numbers.
+        _, m = expected(made, keep, seed, offset + (0 if recorded else step), vector)
+        assert torch.equal(other, m), (sizes, vector)
+        assert not (second[~other] != 0).any(), (sizes, vector)
+        assert runtime.draw_offset() == offset + (0 if recorded else 2 * step)
+        right += 1
+    print(f"{right} right")
+
+
 def rounded():
     """How far a transformer's feed-forward part is off in 16 bits, eager's distance and ours, for each result."""
     corpus, _ = begin()
@@ -137,6 +186,8 @@ if __name__ == "__main__":
         tell(*sys.argv[2:])
     elif sys.argv[1] == "rounded":
         rounded()
+    elif sys.argv[1] == "draws":
+        draw()
     elif sys.argv[1] == "measured":
         measure()
     else:

@@ -7,6 +7,7 @@
 
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #define GL_CONVERSIONS
 #define __global__
@@ -50,7 +51,36 @@ To emulated_bits(From from) {
 inline float __int_as_float(int x) { return emulated_bits<float>(x); }
 inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
 inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>(x); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(a) * b) >> 32);
+}
 inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
+
+// Copies take place when they are waited for, and no sooner.
+struct emulated_copy {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
+inline std::vector<std::vector<emulated_copy>>& emulated_copies() {
+  static std::vector<std::vector<emulated_copy>> groups[1024];
+  auto& own = groups[threadIdx.x];
+  if (own.empty()) own.emplace_back();
+  return own;
+}
+template <int n, class T>
+void gl_copy_ahead(T* to, const T* from) {
+  emulated_copies().back().push_back({to, from, n * sizeof(T)});
+}
+inline void gl_copies_close() { emulated_copies().emplace_back(); }
+template <int left>
+void gl_copies_wait() {
+  auto& groups = emulated_copies();
+  while (groups.size() > left + 1) {
+    for (const auto& copy : groups.front()) memcpy(copy.to, copy.from, copy.bytes);
+    groups.erase(groups.begin());
+  }
+}
 
 inline float gl_exp_nearly(float x) { return expf(x); }
 inline float gl_inverse_nearly(float x) { return 1.0f / x; }

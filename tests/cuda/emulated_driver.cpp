@@ -92,8 +92,12 @@ int cuDeviceGet(int* handle, int device) {
   return 0;
 }
 int cuDeviceGetAttribute(int* value, int attribute, int) {
-  constexpr int kMajor = 75, kMinor = 76, kSharedBytes = 97;
-  *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : attribute == kSharedBytes ? 227 << 10 : 4;
+  constexpr int kProcessorThreads = 39, kMajor = 75, kMinor = 76, kSharedBytes = 97;
+  *value = attribute == kMajor              ? 9
+           : attribute == kMinor            ? 0
+           : attribute == kSharedBytes      ? 227 << 10
+           : attribute == kProcessorThreads ? 2048
+                                            : 4;
   return 0;
 }
 int cuDeviceGetCount(int* count) {

@@ -235,6 +235,24 @@ def several_across(x, b):
     return [y, x.sum(0), x.amax(0), (x * y).sum(0) * b, x * y.sum(1, keepdim=True)]
 
 
+@program((140, 256), (256,), (256,), name="rows_copied_ahead")
+@program((135, 2048), (2048,), (2048,), dtype=BF16, name="long_rows_copied_ahead")
+@program((150, 1028), (1028,), (1028,), dtype=F32, name="rows_copied_ahead_with_a_rest")
+def rows_ahead(x, w, b):
+    return [F.layer_norm(x, w.shape, w, b)]
+
+
+# --- pieces of tensors ---
+@program((6, 40, 32), (6, 12, 32))
+@program((6, 40, 33), (6, 12, 33), dtype=BF16)
+@program((3, 20, 8), (3, 10, 8), dtype=F64)
+def pieces(x, y):
+    n = y.shape[1]
+    part = x[:, 3 : 3 + n] * y
+    padded = F.pad(y, (0, 0, 2, 5)).exp()
+    return [part, padded, x.slice_scatter(y * 2, 1, 1, 1 + n) + 1, x[:, 4].sin()]
+
+
 # --- columns ---
 COLUMNS = [
     [(4, 3)],

@@ -134,13 +134,55 @@ return (%4, %5)
   const Schedule schedule = scheduled(kernel);
   EXPECT_EQ(schedule.shape, Shape::Rows);
   EXPECT_EQ(schedule.lanes, 8);
-  EXPECT_TRUE(schedule.keeps);
+  EXPECT_EQ(schedule.stages, 2) << "the next row is copied meanwhile";
+  EXPECT_EQ(schedule.resident * schedule.threads, 512);
   EXPECT_EQ(schedule.walkers, schedule.resident * Target{}.processors);
   const KernelSource source = emit_kernel(kernel, schedule, std::vector<bool>(4, false));
   ASSERT_EQ(source.launches.size(), 2u);
   EXPECT_EQ(source.launches[0].blocks.constant(), schedule.walkers);
   EXPECT_EQ(source.workspace.constant(), int64_t{schedule.walkers} * 2048 * 8);
-  EXPECT_EQ(count(source.text, "gl_load<8>(b"), 2u) << source.text;
+  EXPECT_EQ(count(source.text, "gl_copy_ahead<8>("), 4u) << "two loads, of the first row and of each next one";
+  EXPECT_EQ(count(source.text, "gl_load<8>(b"), 0u) << source.text;
+  EXPECT_EQ(source.launches[0].shared, 2 * 2 * 2 * 2048);
+  // An older GPU has no such copies.
+  Target turing;
+  turing.architecture = 75;
+  const Schedule older = schedule_kernel(kernel, turing, {});
+  EXPECT_EQ(older.stages, 0);
+  EXPECT_TRUE(older.keeps);
+  const KernelSource plain = emit_kernel(kernel, older, std::vector<bool>(4, false));
+  EXPECT_EQ(count(plain.text, "gl_load<8>(b"), 2u) << plain.text;
+}
+
+// Two sums of a row are joined together, by half of the shuffles.
+TEST(Schedule, SumsAreJoinedInPairs) {
+  const auto kernel = kernel_of(R"(%0: f32[4096, 4096]{4096, 1} cpu = input x
+%1: f32[4096, 1]{1, 1} cpu = aten::sum.dim_IntList(%0, [1], true, none)
+%2: f32[4096, 4096]{4096, 1} cpu = aten::exp.default(%0)
+%3: f32[4096, 1]{1, 1} cpu = aten::sum.dim_IntList(%2, [1], true, none)
+return (%1, %3)
+)");
+  const std::string text = emit_kernel(kernel, scheduled(kernel), std::vector<bool>(3, false)).text;
+  EXPECT_EQ(count(text, "gl_block_leave<gl_sum>("), 1u) << text;
+  EXPECT_EQ(count(text, "[64];"), 1u) << text;
+}
+
+// A gradient of a slice reads in whole vectors, and nothing outside of it.
+TEST(Schedule, PiecesAreReadWhereTheyAre) {
+  const auto graph = ir::parse(R"(%0: f32[64, 10, 256]{2560, 256, 1} cpu = input x
+%1: f32[64, 40, 256]{10240, 256, 1} cpu = aten::slice_backward.default(%0, [64, 40, 256], 1, 3, 13, 1)
+return (%1)
+)");
+  codegen::FuseOptions options;
+  options.lower.device_type = 0;
+  options.lower.places = options.lower.skips_loads = true;
+  const auto fused = codegen::fuse(*graph, options);
+  ASSERT_EQ(fused.kernels.size(), 1u);
+  EXPECT_TRUE(fused.checks.empty());
+  const auto& kernel = fused.kernels[0];
+  const std::string text = emit_kernel(kernel, scheduled(kernel), {false, false}).text;
+  EXPECT_EQ(count(text, "gl_load<4>(b0"), 1u) << text;
+  EXPECT_NE(text.find("if ((("), std::string::npos) << "a load under a condition";
 }
 
 TEST(Schedule, ALongRowStaysInSharedMemory) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "capture/control_flow.h"
 #include "capture/root.h"
 #include "engine/compile.h"
 #include "engine/compiled_function.h"
@@ -209,6 +210,7 @@ eval::Outcome Runner::run_exit(cpython::Frame frame, const Around* outer) {
   const bool reenters = reentry_.has_value();
   const Around around{frame, outer};
   around_ = &around;
+  capture::replace_control_flow(frame);
   eval::Outcome outcome = eval::Evaluator::run_one(frame, real_semantics());
   around_ = nullptr;
   if (!reenters || !reentry_) return outcome;

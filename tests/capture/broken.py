@@ -395,6 +395,13 @@ def asks_in_a_checkpoint(x):
     return y + 1
 
 
+@breaks("branches")
+def draws_in_a_branch(x):
+    y = x * 2
+    y = torch.cond(y.sum() > 1e9, lambda a: a + torch.rand_like(a), lambda a: a * 1, (y,))  # break
+    return y + 1
+
+
 @breaks("ambient_change")
 def changes_the_default(x):
     y = x * 2

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/gil.h"
+#include "ops/traits.h"
 #include "torch/convert.h"
 #include "torch/library_writes.h"
 #include "torch/number_calls.h"
@@ -283,6 +284,8 @@ ir::ValueRef Recorder::add_simple(std::string_view op, ir::ArgList args, ir::Ten
 }
 
 ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
+  if (is_scouting() && ops::traits(info.op).effect == ops::Effect::Write)
+    break_now("branches", "calls " + handle.schema().name() + ", which may do more than compute");
   const auto& parameters = handle.schema().arguments();
   ir::ArgList args;
   args.reserve(parameters.size());

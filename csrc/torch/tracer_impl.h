@@ -74,7 +74,10 @@ class TracerImpl final : public Tracer {
   Ref frozen(PyObject* stand_in) override;
   void begin_checkpoint() override { recorder_.begin_checkpoint(); }
   void end_checkpoint() override { recorder_.end_checkpoint(); }
-  void begin_scouting() override { recorder_.begin_scouting(); }
+  void begin_scouting() override {
+    if (calls_) calls_->refuse("torch.cond");
+    recorder_.begin_scouting();
+  }
   void end_scouting() override { recorder_.end_scouting(); }
   bool is_scouting() const override { return recorder_.is_scouting(); }
   std::vector<PyObject*> sources(std::span<PyObject* const> tensors) override;

@@ -106,7 +106,7 @@ def makes_a_number(x):
 @breaks("numpy_of_tensor")
 def goes_through_numpy(x):
     y = x * 2
-    there = y.numpy()  # break
+    there = y.numpy(force=True)  # break
     return y + float(there[0])
 
 
@@ -384,8 +384,8 @@ def asks(x):
 @breaks("array_arithmetic", lambda: (numpy.ones(3, dtype=numpy.float32),))
 def computes_on_an_array(x, array):
     y = x * 2
-    twice = array * 2  # break
-    return y + torch.from_numpy(twice)
+    array *= 2  # break
+    return y + torch.from_numpy(array)
 
 
 @breaks("checkpoint_asks")

@@ -145,6 +145,7 @@ class Capture {
   bool deriving = false;      // the snapshot is taken, and the backward of what the region returns is derived
   std::vector<size_t> hooks;  // that run while deriving: how many frames there were when each was called
   bool begins_frame = false;  // the region does
+  bool scouted = false;       // branches were: its instructions can't run for real (control_flow.h)
   // References of the frames' contents as they were, which are put back later.
   std::function<void(cpython::Dropping&)> drop_copies;
   int hash_reads = 0;                         // calls for a hash, as a number, that are being evaluated

@@ -90,6 +90,7 @@ Ref rule_control_flow(Capture& c, const CallArgs& call_args) {
 }
 
 Ref scout_branches_call(Capture& c, const CallArgs& call_args) {
+  c.scouted = true;
   const size_t before = acts_so_far(c);
   Ref scout = cpython::imported("graphlift.substitutes", "scout_branches");
   if (!scout) return scout;

@@ -8,6 +8,7 @@
 
 #include "capture/attributes.h"
 #include "capture/calls.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/recipe_parts.h"
 #include "cpython/hook.h"
@@ -163,6 +164,7 @@ Ref kind_of(Capture& capture, const Outside* array) {
 
 Ref array_get_attr(Capture& capture, PyObject* array, PyObject* name) {
   const Outside* outside = capture.objects.find(array);
+  if (Ref result; computed_array_attr(capture, array, name, &result)) return result;
   if (!outside || outside->origin == guards::kNoOrigin) return generic_get_attr(capture, array, name, nullptr);
   if (is_named(name, "dtype")) return kind_of(capture, outside);
   if (is_named(name, "T")) {
@@ -183,7 +185,11 @@ Ref kind_get_attr(Capture&, PyObject* kind, PyObject* name) {
 }
 
 Ref array_length(Capture& capture, PyObject* array) {
-  Ref shape = shape_of(capture, capture.objects.find(array));
+  const Outside* outside = capture.objects.find(array);
+  if (!outside && !computed_array(capture, array))
+    return break_here(capture, "unsupported_item", "an array that was made here");
+  Ref name = outside ? Ref() : Ref::steal(PyUnicode_FromString("shape"));
+  Ref shape = outside ? shape_of(capture, outside) : array_get_attr(capture, array, name.get());
   if (shape && PyTuple_GET_SIZE(shape.get()) == 0) PyErr_SetString(PyExc_TypeError, "len() of unsized object");
   return !shape || PyErr_Occurred() ? Ref() : Ref::borrow(PyTuple_GET_ITEM(shape.get(), 0));
 }

@@ -7,6 +7,7 @@
 #include "capture/callables.h"
 #include "capture/callables_parameters.h"
 #include "capture/calls.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/gradient_hooks.h"
 #include "capture/items.h"
@@ -305,6 +306,7 @@ namespace {
 
 // Of a symbol: itself or its opposite, with the sign guarded.
 Ref rule_abs(Capture& c, const CallArgs& call) {
+  if (call.nargs == 1 && is_array(call.args[0])) return array_operator(c, "abs", {call.args[0]});
   if (call.nargs != 1 || call.kwnames || !torch_layer::is_sym_scalar(call.args[0]) ||
       torch_layer::is_graph_float(call.args[0]))
     return run_prepared(c, call, kSymbolic);

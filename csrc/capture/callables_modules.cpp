@@ -6,6 +6,7 @@
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/checkpoints.h"
+#include "capture/control_flow.h"
 #include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
@@ -108,16 +109,6 @@ Ref rule_where_sizes_vary(Capture& c, const CallArgs& call) {
 
 // Methods of immutable types that answer differently each time, operators that call functions of the program.
 Ref rule_never(Capture& c, const CallArgs& call) { return break_here(c, "unknown_callable", describe(call.callable)); }
-
-// torch.while_loop on tensors alone; of ints that it carries torch makes something else.
-Ref rule_loop(Capture& c, const CallArgs& call) {
-  PyObject* carried = call.nargs == 3 && !call.kwnames ? call.args[2] : nullptr;
-  if (!carried || c.is_outside(carried) || (!PyTuple_CheckExact(carried) && !PyList_CheckExact(carried)))
-    return rule_never(c, call);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(carried); ++i)
-    if (!torch_layer::is_stand_in(PySequence_Fast_GET_ITEM(carried, i))) return rule_never(c, call);
-  return rule_substitute(c, call);
-}
 
 // weakref.ref() objects from outside are read through the generic rules; fresh ones are C objects.
 Ref rule_plain(Capture& c, const CallArgs& call) { return run_prepared(c, call, kShallow | kSymbolic); }
@@ -242,9 +233,12 @@ const Family& module_callables() {
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
     all.push_back({"torch.Size.numel", 0, rule_size_numel});
-    all.push_back({"torch.cond", 0, rule_substitute});
-    all.push_back({"torch._higher_order_ops.while_loop.while_loop", 0, rule_loop});
-    all.push_back({"graphlift.substitutes.while_loop_of_torch", 0, rule_never});
+    all.push_back({"torch.cond", 0, rule_control_flow});
+    all.push_back({"torch._higher_order_ops.while_loop.while_loop", 0, rule_control_flow});
+    all.push_back({"graphlift.substitutes.sources_of_branches", 0, scout_branches_call});
+    all.push_back({"graphlift.substitutes.is_scouted", 0, is_scouted_call});
+    for (const char* own : {"cond_of_torch", "while_loop_of_torch"})
+      all.push_back({names().emplace_back(std::string("graphlift.substitutes.") + own).c_str(), 0, rule_never});
     // What torch.compile runs for them. An associative scan in its generic form is Python code like any other.
     for (const char* name : {"scan.scan", "map.map", "utils._maybe_compile_and_run_fn"})
       all.push_back({names().emplace_back(std::string("torch._higher_order_ops.") + name).c_str(), 0, rule_never});

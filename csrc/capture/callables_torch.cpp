@@ -1,9 +1,11 @@
 // Owns: rows and rules for torch's C functions that are no operators: queries, ambient setters, and what must not run.
+#include "capture/arrays.h"
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
 #include "capture/checkpoints.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/dynamo_calls.h"
 #include "capture/gradient_hooks.h"
@@ -67,7 +69,13 @@ Ref rule_memory(Capture& c, const CallArgs& call) {
              : rule_break(c, call);
 }
 
-Ref rule_numpy(Capture& c, const CallArgs& call) { return break_here(c, "numpy_of_tensor", describe(call.callable)); }
+Ref rule_numpy(Capture& c, const CallArgs& call) {
+  const bool plain = call.nargs == 1 && !call.kwnames && torch_layer::is_stand_in(call.args[0]);
+  Ref array = plain ? array_on(c, call.args[0]) : Ref();
+  if (array || c.pending) return array;
+  PyErr_Clear();
+  return break_here(c, "numpy_of_tensor", describe(call.callable));
+}
 
 Ref rule_item(Capture& c, const CallArgs& call) {
   if (call.nargs == 1 && in_optimizer(c) && torch_layer::is_stand_in(call.args[0])) {
@@ -77,21 +85,12 @@ Ref rule_item(Capture& c, const CallArgs& call) {
   return break_here(c, "data_dependent_item", describe(call.callable));
 }
 
-// A tensor on the memory of an array from outside is an input, made anew in each call. Null without a break: not of
-// one.
+Ref rule_array(Capture& c, const CallArgs& call) { return break_here(c, "numpy_of_tensor", describe(call.callable)); }
+
+// Null without a break: not of an array that is followed.
 Ref on_array(Capture& c, const CallArgs& call) {
-  PyObject* array = call.nargs == 1 && !call.kwnames ? call.args[0] : nullptr;
-  const Outside* outside = array ? c.objects.find(array) : nullptr;
-  if (!outside || outside->origin == guards::kNoOrigin || c.arrays.count(array)) return Ref();
-  Ref tensor;
-  {
-    const TorchForReal real(c);
-    tensor = torch_layer::tensor_on_array(array);
-  }
-  Ref key = tensor ? Ref::steal(PyUnicode_InternFromString(torch_layer::kOnArray)) : Ref();
-  if (!key) return key;
-  c.arrays.insert(array);
-  return c.admit(tensor.get(), c.origins().child(outside->origin, guards::OriginKind::Custom, key.get()));
+  const bool array = call.nargs == 1 && !call.kwnames && is_array(call.args[0]);
+  return array ? new_tensor_on(c, call.args[0]) : Ref();
 }
 
 Ref rule_from_numpy(Capture& c, const CallArgs& call) {
@@ -281,8 +280,8 @@ const Family& torch_callables() {
       {"torch._C.TensorBase._make_subclass", 0, rule_break},
       {"torch._C.TensorBase._make_wrapper_subclass", 0, rule_break},
       {"torch._C.TensorBase.as_subclass", 0, rule_break},
-      {"torch._tensor.Tensor.__array__", 0, rule_numpy},
-      {"torch._tensor.Tensor.__dlpack__", 0, rule_numpy},
+      {"torch._tensor.Tensor.__array__", 0, rule_array},
+      {"torch._tensor.Tensor.__dlpack__", 0, rule_array},
       {"torch._tensor.Tensor.share_memory_", 0, rule_break},
       {"torch._tensor.Tensor.storage", 0, rule_break},
       {"torch._tensor.Tensor.__deepcopy__", 0, rule_break},

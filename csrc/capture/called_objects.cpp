@@ -8,6 +8,7 @@
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/calls.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/deferred.h"
 #include "cpython/hook.h"
@@ -169,10 +170,29 @@ Filling filling_of(const CallArgs& call) {
   for (PyObject* part : {call.callable, Py_None, call.kwnames ? call.kwnames : Py_None, Py_None})
     filling.push_back(Ref::borrow(part));
   for (Py_ssize_t i = 0; i < total; ++i) {
-    if (!is_value_constant(call.args[i])) return {};
+    if (!is_value_constant(call.args[i]) && !torch_layer::is_sym_scalar(call.args[i])) return {};
     filling.push_back(Ref::borrow(call.args[i]));
   }
   return filling;
+}
+
+bool has_symbols(const Filling& filling) {
+  return std::any_of(filling.begin() + kArguments, filling.end(),
+                     [](const Ref& part) { return torch_layer::is_sym_scalar(part.get()); });
+}
+
+// Numbers, that may vary, and tuples of them.
+bool is_answer(PyObject* object) {
+  if (is_fixed(object) || torch_layer::is_sym_scalar(object)) return true;
+  bool all = PyTuple_CheckExact(object);
+  for (Py_ssize_t i = 0; all && i < PyTuple_GET_SIZE(object); ++i) all = is_answer(PyTuple_GET_ITEM(object, i));
+  return all;
+}
+
+// Without a call: numbers that vary are the same where one object is.
+bool same_argument(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  return !torch_layer::is_sym_scalar(a) && !torch_layer::is_sym_scalar(b) && guards::constants_equal(a, b);
 }
 
 // The answer that a filling, or one nested in it, has for the same call.
@@ -184,7 +204,7 @@ PyObject* answer_in(PyObject* const* parts, size_t count, const Filling& asked) 
   }
   bool same = count == asked.size() && parts[kCache] == asked[kCache].get() &&
               guards::constants_equal(parts[kNames], asked[kNames].get());
-  for (size_t i = kArguments; same && i < count; ++i) same = guards::constants_equal(parts[i], asked[i].get());
+  for (size_t i = kArguments; same && i < count; ++i) same = same_argument(parts[i], asked[i].get());
   return same ? parts[kAnswer] : nullptr;
 }
 
@@ -254,9 +274,11 @@ Ref call_past_cache(Capture& capture, PyObject* function, const CallArgs& call) 
   if (capture.pending || !result) return Ref();
   if (acts_so_far(capture) - fillings(capture) != before)
     return break_here(capture, "unknown_callable", describe(call.callable) + " and what its function does besides");
-  if (!filling.empty()) result = capture.concrete(result.get());  // the cache keeps the number of now
-  if (!result || filling.empty() || !is_fixed(result.get())) return result;
+  const bool varies = !filling.empty() && has_symbols(filling);
+  if (!filling.empty() && !varies) result = capture.concrete(result.get());  // the cache keeps the number of now
+  if (!result || filling.empty() || !(varies ? is_answer(result.get()) : is_fixed(result.get()))) return result;
   filling[kNested] = take_fillings(capture, calls);
+  if (varies) return fill_behind(capture, std::move(filling), std::move(result));
   Ref key = cpython::lru_cache_key(call.callable, call.args, call.nargs, call.kwnames);
   if (!key || !filling[kNested]) return Ref();
   capture.guards.add_global(std::make_unique<CacheGives>(call.callable, std::move(key), result.get()));
@@ -314,6 +336,7 @@ bool call_known_object(Capture& capture, const CallArgs& call, Ref* result) {
     *result = wrapped ? call_past_cache(capture, wrapped.get(), call) : Ref();
     return true;
   }
+  if (call_on_arrays(capture, call, result)) return true;
   if (call_on_array_numbers(capture, call, result)) return true;
   for (const char* name : {"operator.itemgetter", "operator.methodcaller", "operator.attrgetter"})
     if (type_is(call.callable, name)) {

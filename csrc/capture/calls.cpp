@@ -6,6 +6,7 @@
 #include "capture/attributes.h"
 #include "capture/c_calls.h"
 #include "capture/callables.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/dynamo_calls.h"
 #include "capture/items.h"
@@ -235,6 +236,8 @@ Ref call(Capture& capture, PyObject* callable, PyObject* const* args, Py_ssize_t
   if (PyType_Check(callable)) return call_type(capture, {callable, args, nargs, kwnames});
   if (PyObject* wrapped = capture.wrapped_function ? capture.wrapped_function(callable) : nullptr)
     return call(capture, wrapped, args, nargs, kwnames);
+  if (Ref result; PyCFunction_Check(callable) && call_on_arrays(capture, {callable, args, nargs, kwnames}, &result))
+    return result;
   if (PyCFunction_Check(callable) || Py_IS_TYPE(callable, &PyMethodDescr_Type) ||
       Py_IS_TYPE(callable, &PyWrapperDescr_Type) || Py_IS_TYPE(callable, &PyClassMethodDescr_Type) ||
       Py_IS_TYPE(callable, &_PyMethodWrapper_Type))

@@ -116,18 +116,19 @@ class Capture {
   std::unordered_map<PyObject*, Ref> gradients;
   // Outside objects and stand-ins of outside tensors whose identity decided something.
   std::unordered_set<PyObject*> told_apart;
-  std::unordered_map<PyObject*, bool> made_generators;          // by torch.Generator(): whether its seed is known
-  std::unordered_set<PyObject*> arrays;                         // of numpy, whose tensors are inputs
-  std::vector<guards::OriginId> primal_origins;                 // by primal
-  std::vector<int> weights;                                     // primals that are InputPlan::weight
-  std::unordered_map<guards::OriginId, Ref> int_symbols;        // outside ints that became symbolic
-  std::unordered_map<guards::OriginId, Ref> float_inputs;       // outside floats that became inputs of the graph
-  std::unordered_map<int, PyObject*> float_values;              // their values now, by primal
-  std::unordered_map<PyObject*, Ref> generators;                // that were resumed here: weak references
-  std::unordered_set<PyObject*> fresh_functions;                // made by MAKE_FUNCTION while capturing
-  std::unordered_set<PyObject*> fresh_types;                    // made by class statements while capturing
-  std::unordered_set<PyObject*> known_functions;                // entered through a guarded path
-  std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;  // setters of ambient state, in program order
+  std::unordered_map<PyObject*, bool> made_generators;  // by torch.Generator(): whether its seed is known
+  std::unordered_map<PyObject*, Ref> arrays;            // of numpy, from outside -> stand-in on the same memory
+  std::unordered_map<PyObject*, std::pair<Ref, Ref>> computed_arrays;  // see computed_arrays.h: kept, its stand-in
+  std::vector<guards::OriginId> primal_origins;                        // by primal
+  std::vector<int> weights;                                            // primals that are InputPlan::weight
+  std::unordered_map<guards::OriginId, Ref> int_symbols;               // outside ints that became symbolic
+  std::unordered_map<guards::OriginId, Ref> float_inputs;              // outside floats that became inputs of the graph
+  std::unordered_map<int, PyObject*> float_values;                     // their values now, by primal
+  std::unordered_map<PyObject*, Ref> generators;                       // that were resumed here: weak references
+  std::unordered_set<PyObject*> fresh_functions;                       // made by MAKE_FUNCTION while capturing
+  std::unordered_set<PyObject*> fresh_types;                           // made by class statements while capturing
+  std::unordered_set<PyObject*> known_functions;                       // entered through a guarded path
+  std::vector<std::pair<Ref, std::vector<Ref>>> ambient_calls;         // setters of ambient state, in program order
   // Levels of functorch and of forward-mode gradients and hooks on what autograd saves that are open, by the root's
   // instruction that opened them.
   std::vector<size_t> open_levels;
@@ -144,6 +145,7 @@ class Capture {
   bool deriving = false;      // the snapshot is taken, and the backward of what the region returns is derived
   std::vector<size_t> hooks;  // that run while deriving: how many frames there were when each was called
   bool begins_frame = false;  // the region does
+  bool scouted = false;       // branches were: its instructions can't run for real (control_flow.h)
   // References of the frames' contents as they were, which are put back later.
   std::function<void(cpython::Dropping&)> drop_copies;
   int hash_reads = 0;                         // calls for a hash, as a number, that are being evaluated

@@ -5,6 +5,7 @@
 
 #include "capture/attributes.h"
 #include "capture/capture.h"
+#include "capture/control_flow.h"
 #include "cpython/decode.h"
 
 namespace graphlift::capture {
@@ -13,26 +14,35 @@ namespace {
 
 using cpython::Micro;
 
-// What the instruction calls, from the operands on the frame's stack. Null: it calls nothing, or operands that a second
-// call would find used up.
-PyObject* callee(const Standing& at) {
-  if (at.frame.depth() != at.depth) return nullptr;
-  const cpython::Decoded& decoded = cpython::decode(at.frame.code());
-  const cpython::Instruction& instruction = decoded.at_unit(at.unit);
-  PyObject** top = at.frame.locals() + at.frame.top();
+}  // namespace
+
+PyObject** called_at(cpython::Frame frame, int unit) {
+  const cpython::Decoded& decoded = cpython::decode(frame.code());
+  const cpython::Instruction& instruction = decoded.at_unit(unit);
+  PyObject** top = frame.locals() + frame.top();
   for (int i = instruction.micro_begin; i < instruction.micro_end; ++i) {
     const cpython::MicroOp& op = decoded.micros[static_cast<size_t>(i)];
     if (op.micro == Micro::Call) {
       PyObject** slots = top - op.arg - 2;
-      return slots[0] ? slots[0] : slots[1];
+      return slots[0] ? slots : slots + 1;
     }
     if (op.micro == Micro::CallEx) {
       PyObject** slots = top - 3 - (op.arg & 1);
       if (!PyTuple_CheckExact(slots[2]) || ((op.arg & 1) && slots[3] && !PyDict_CheckExact(slots[3]))) return nullptr;
-      return slots[1] ? slots[1] : slots[0];
+      return slots[1] ? slots + 1 : slots;
     }
   }
   return nullptr;
+}
+
+namespace {
+
+// What the instruction calls. Null: it calls nothing, or operands that a second call would find used up.
+PyObject* callee(const Standing& at) {
+  PyObject** slot = at.frame.depth() == at.depth ? called_at(at.frame, at.unit) : nullptr;
+  if (!slot || !*slot) return nullptr;
+  PyObject* in_place = control_flow_at(at.frame.code(), at.unit, *slot);
+  return in_place ? in_place : *slot;
 }
 
 // The Python function that a call of the object enters at once; null: C code comes first.

@@ -49,6 +49,9 @@ void note_raise(Capture& capture);
 bool stands_at(const Capture& capture, const DepthExit& exit);
 // The call that a running frame executes entered the other one before anything else happened.
 bool entered_at_once(cpython::Frame caller, cpython::Frame frame);
+// Where the frame's stack has what its instruction calls, with the operands in place. Null: it calls nothing, or
+// operands that a second call would find used up.
+PyObject** called_at(cpython::Frame frame, int unit);
 // Lines as they are told to users, outermost first.
 std::vector<ir::SourceLine> lines_of(const std::vector<Place>& places);
 

@@ -8,6 +8,7 @@
 #include "capture/c_reads.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/set_order.h"
 #include "capture/tensor_attributes.h"
@@ -70,6 +71,7 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
   if (Ref method = python_special(capture, object, "__getitem__")) return call(capture, method.get(), &key, 1, nullptr);
   if (PyErr_Occurred()) return Ref();
   if (PyContext_CheckExact(object)) return context_item(capture, object, key);
+  if (is_array(object)) return array_operator(capture, "getitem", {object, key});
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
   if (!plain_key || !look_at(capture, plain_key.get(), look_of_key(object))) return Ref();
@@ -108,6 +110,7 @@ int set_item(Capture& capture, PyObject* object, PyObject* key, PyObject* value)
     return call(capture, method.get(), args, value ? 2 : 1, nullptr) ? 0 : -1;
   }
   if (PyErr_Occurred()) return -1;
+  if (is_array(object)) return break_status(capture, "array_arithmetic", "an assignment to items");
   const bool tensor = torch_layer::is_stand_in(object);
   Ref plain_key = tensor ? for_c_code(capture, key) : for_plain_c_code(capture, key);
   if (!plain_key || !look_at(capture, plain_key.get(), look_of_key(object))) return -1;
@@ -136,7 +139,7 @@ Ref length(Capture& capture, PyObject* object) {
   Outside* outside = capture.objects.find(object);
   if (Ref method = python_special(capture, object, "__len__")) return call(capture, method.get(), nullptr, 0, nullptr);
   if (PyErr_Occurred()) return Ref();
-  if (outside && is_array(object)) return array_length(capture, object);
+  if (is_array(object)) return array_length(capture, object);
   if (outside && container_kind(object) == Kind::None)
     return break_here(capture, "unsupported_item", type_name(object));
   const Kind kind = container_kind(object);

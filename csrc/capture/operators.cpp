@@ -4,6 +4,7 @@
 #include "capture/c_calls.h"
 #include "capture/c_reads.h"
 #include "capture/calls.h"
+#include "capture/computed_arrays.h"
 #include "capture/containers.h"
 #include "capture/gradient_hooks.h"
 #include "capture/items.h"
@@ -34,7 +35,7 @@ Ref operand(Capture& capture, PyObject* object) {
   if (container_kind(object) != Kind::None) return for_c_code(capture, object);
   if (fix_value(capture, object) || is_python_class(Py_TYPE(object))) return Ref::borrow(object);
   if (PyFunction_Check(object) || PyMethod_Check(object)) return Ref::borrow(object);
-  if (is_array(object)) return break_here(capture, "array_arithmetic");
+  if (is_array(object)) return break_here(capture, "array_arithmetic", "an operator");
   return break_here(capture, "unsupported_operator", Py_TYPE(object)->tp_name);
 }
 
@@ -98,6 +99,8 @@ Ref as_call(Capture& capture, const char* name, std::initializer_list<PyObject*>
 }  // namespace
 
 Ref unary(Capture& capture, int op, PyObject* value) {
+  if (is_array(value) && op != eval::kPositive)
+    return array_operator(capture, op == eval::kNegative ? "neg" : "invert", {value});
   Ref a = torch_layer::is_sym_scalar(value) ? symbolic_negative(capture, op, value) : operand(capture, value);
   if (a && torch_layer::is_sym_scalar(value) && torch_layer::is_sym_scalar(a.get())) return a;
   if (!a) return a;
@@ -113,6 +116,7 @@ constexpr int kRemainder = 6;  // NB_REMAINDER
 Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
   if (Ref result; symbolic_binary(capture, op, left, right, &result)) return result;
   if (capture.pending) return Ref();
+  if (is_array(left) || is_array(right)) return array_operator(capture, kBinaryNames[op], {left, right});
   Ref a = operand(capture, left);
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;
@@ -140,6 +144,7 @@ Ref binary(Capture& capture, int op, PyObject* left, PyObject* right) {
 
 Ref compare(Capture& capture, int op, PyObject* left, PyObject* right) {
   if (Ref result; symbolic_compare(capture, op, left, right, &result)) return result;
+  if (is_array(left) || is_array(right)) return array_operator(capture, kCompareNames[op], {left, right});
   Ref a = operand(capture, left);
   Ref b = a ? operand(capture, right) : Ref();
   if (!b) return b;

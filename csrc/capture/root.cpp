@@ -315,7 +315,7 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
   bool mutates = false;
   const std::vector<torch_layer::InputPlan> inputs = traced->inputs;
   for (const torch_layer::InputPlan& input : inputs) mutates |= input.mutated_data || input.mutated_metadata;
-  if (!result.tensor_outputs.empty() || mutates || traced->acts) out->traced = std::move(*traced);
+  if (!result.tensor_outputs.empty() || mutates || traced->acts || capture_.scouted) out->traced = std::move(*traced);
   if (mutates && inputs.size() > 1) tell_memories_apart(inputs);
   for (const ir::SymGuard& guard : capture_.shapes.guards()) capture_.guards.add_symbolic(guard);
   out->primals = capture_.primal_origins.size();

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "capture/c_proxies.h"
+#include "capture/computed_arrays.h"
 #include "capture/recipe_parts.h"
+#include "cpython/imported.h"
 #include "torch/gradient_hooks.h"
 
 namespace graphlift::capture {
@@ -116,6 +118,7 @@ int SnapshotBuilder::make(PyObject* object) {
   if (torch_layer::is_tensor(object)) return make_tensor(object);
   if (torch_layer::is_sym_scalar(object)) return make_symbol(object);
   if (is_value_constant(object)) return add({NodeKind::Constant, Ref::borrow(object)});
+  if (PyObject* tensor = computed_array(capture, object)) return make_array(tensor);
   if (capture.fresh_types.count(object) || capture.fresh_types.count(reinterpret_cast<PyObject*>(Py_TYPE(object))))
     return fail(object);
   if (capture.fresh_functions.count(object) && !PyFunction_Check(object)) return fail(object);
@@ -136,6 +139,16 @@ int SnapshotBuilder::make_tensor(PyObject* tensor) {
   static constexpr FreshRule attributes{"tensor", nullptr, nullptr, late_tensor};
   late_.push_back({&attributes, tensor, node});
   return node;
+}
+
+// As tensor.numpy() makes it.
+int SnapshotBuilder::make_array(PyObject* tensor) {
+  RecipeNode node{NodeKind::Call};
+  PyObject* method = keep(cpython::imported("torch._C", "TensorBase.numpy"));
+  const int of = method ? node_of(tensor) : -1;
+  if (of < 0) return fail(tensor);
+  node.children = {constant(method), of};
+  return add(std::move(node));
 }
 
 int SnapshotBuilder::make_symbol(PyObject* scalar) {

@@ -61,6 +61,7 @@ class SnapshotBuilder {
   };
   int make(PyObject* object);
   int make_tensor(PyObject* tensor);
+  int make_array(PyObject* tensor);
   int make_symbol(PyObject* scalar);
   int make_fresh(PyObject* object);
 

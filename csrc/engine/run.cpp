@@ -2,9 +2,12 @@
 #include "engine/run.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/error.h"
+#include "capture/control_flow.h"
 #include "capture/root.h"
+#include "cpython/decode.h"
 #include "engine/compile.h"
 #include "engine/compiled_function.h"
 #include "engine/report.h"
@@ -177,6 +180,10 @@ PyObject* Runner::evaluate(cpython::Frame frame, bool throwing, bool* handled) {
     cpython::HookScope nobody(nullptr);
     return cpython::leave_to_default(frame, false);
   }
+  if (PyObject* in_place = function ? capture::control_flow_at(code, 0, function) : nullptr) {  // called by C code
+    *handled = true;
+    return run_in_place(frame, in_place);
+  }
   const bool root = root_code_ == code;
   if (!root && is_skipped(code)) return nullptr;
   CodeEntry& entry = owner_.entry(code);
@@ -204,11 +211,29 @@ PyObject* Runner::reenter(cpython::Frame frame, const Around* around) {
   return run_frame(frame, owner_.entry(frame.code()), around, true);
 }
 
+// What stands in the place of the frame's function gives what it returns.
+PyObject* Runner::run_in_place(cpython::Frame frame, PyObject* function) {
+  const std::vector<PyObject*> args(frame.locals(), frame.locals() + frame.code()->co_argcount);
+  Ref result;
+  {
+    cpython::HookScope hook(this);
+    result = Ref::steal(PyObject_Vectorcall(function, args.data(), args.size(), nullptr));
+  }
+  if (!result) return cpython::leave_unwinding(frame);
+  const auto& all = cpython::decode(frame.code()).instructions;
+  const auto returns = std::find_if(all.begin(), all.end(), [](const cpython::Instruction& instruction) {
+    return std::string_view(instruction.row->name) == "RETURN_VALUE";
+  });
+  GL_CHECK(returns != all.end(), "a function without a return");
+  return cpython::leave_by_return(frame, result.release(), returns->unit);
+}
+
 // The instruction at a region's exit, for real.
 eval::Outcome Runner::run_exit(cpython::Frame frame, const Around* outer) {
   const bool reenters = reentry_.has_value();
   const Around around{frame, outer};
   around_ = &around;
+  capture::replace_control_flow(frame);
   eval::Outcome outcome = eval::Evaluator::run_one(frame, real_semantics());
   around_ = nullptr;
   if (!reenters || !reentry_) return outcome;

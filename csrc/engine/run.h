@@ -90,6 +90,7 @@ class Runner final : public cpython::FrameHandler {
   PyObject* run_frame(cpython::Frame frame, CodeEntry& entry, const Around* around, bool reentered);
   bool is_reentered(cpython::Frame frame) const;
   PyObject* reenter(cpython::Frame frame, const Around* around);
+  PyObject* run_in_place(cpython::Frame frame, PyObject* function);
   eval::Outcome run_exit(cpython::Frame frame, const Around* around);
   bool pass_exit(cpython::Frame frame, const Around* around, PyObject** result);
   bool follow(cpython::Frame frame, const RegionPtr& region, Exit exit, PyObject** result);

@@ -42,7 +42,7 @@ const Folders& folders() {
 bool is_machinery(std::string_view file) {
   const auto& [torch, ours, library] = folders();
   if (file.empty() || file[0] == '<') return starts_with(file, "<frozen");
-  if (starts_with(file, ours)) return true;
+  if (starts_with(file, ours)) return file.substr(ours.size()) != "substitutes.py";
   if (starts_with(file, torch)) {
     const std::string_view rest = file.substr(torch.size());
     for (std::string_view part : kTorchMachinery)

@@ -240,8 +240,16 @@ bool is_of_forward(const FakeStorage& storage) {
 
 }  // namespace
 
+void Recorder::refuse_scouted_write(const at::Tensor& tensor) {
+  if (!is_scouting()) return;
+  const FakeStorage* storage = fake_storage(tensor);
+  if (!storage || storage->primal >= 0 || storage->born <= scouted_.front())
+    break_now("branches", "writes to a tensor from before");
+}
+
 void Recorder::write(const at::Tensor& tensor, ir::ValueRef value) {
   auto slot = slot_of(tensor);
+  refuse_scouted_write(tensor);
   FakeStorage& storage = *fake_storage(tensor);
   if (!checkpoints_.empty() && !backward_ && storage.primal >= 0 && at::GradMode::is_enabled())
     break_now("unsupported_tensor", "one from outside that a checkpoint's function writes to: backward does it again");
@@ -388,6 +396,7 @@ void Recorder::change_view(const c10::OperatorHandle& handle, const OpInfo& info
   at::Tensor self = arguments[0].toTensor();
   FakeImpl* impl = fake_impl(self);
   if (!impl) break_now("unsupported_tensor", "one whose sizes " + handle.schema().name() + " changes");
+  refuse_scouted_write(self);
   torch::jit::Stack pure_arguments;
   for (size_t i : info.functional_arguments) pure_arguments.push_back(arguments[i]);
   view(*info.functional, op_info(*info.functional), pure_arguments);

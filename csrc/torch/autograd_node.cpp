@@ -109,6 +109,12 @@ const BackwardProgram::Compiled& BackwardProgram::compiled_for(const std::vector
   return variant(wanted);
 }
 
+const BackwardSharing& BackwardProgram::sharing() const {
+  std::lock_guard lock(mutex_);
+  if (!sharing_) sharing_ = std::make_unique<const BackwardSharing>(backward_sharing(*graph_, saved()));
+  return *sharing_;
+}
+
 at::Tensor BackwardProgram::as_saved(at::Tensor value, size_t index, std::span<const int64_t> symbols) const {
   if (!shared_[index]) return value;
   const ir::TensorType& recorded = type(index);
@@ -134,17 +140,41 @@ std::vector<at::Tensor> BackwardProgram::run(const Compiled& compiled, c10::Smal
 
 void RegionNode::release_variables() {
   std::lock_guard lock(mutex_);
-  releasing_ = false;
+  if (std::exchange(releasing_, false) && !ran_.empty()) return;  // apply let go of what no other output needs
   if (program_->saved() == 0) return;  // as in eager, a node that saves nothing can run again
   saved_.clear();
   released_ = true;
 }
 
+// Eager has a node per operation: a second backward may not come to one that saved values and was in the first.
+void RegionNode::refuse_what_was_freed(const std::vector<bool>& now) const {
+  const auto& shares = program_->sharing().shares;
+  for (size_t i = 0; i < ran_.size(); ++i)
+    for (size_t j = 0; ran_[i] && j < now.size(); ++j)
+      TORCH_CHECK(!now[j] || !shares[i][j], torch::autograd::ERR_BACKWARD_TWICE);
+}
+
+// Saved values that are read by outputs which can still be differentiated: none, where all have been.
+std::vector<bool> RegionNode::needed_later() const {
+  std::vector<bool> needed(saved_.size(), false);
+  if (std::find(ran_.begin(), ran_.end(), false) == ran_.end()) return needed;
+  const BackwardSharing& sharing = program_->sharing();
+  for (size_t k = 0; k < ran_.size(); ++k) {
+    bool can_run = !ran_[k];
+    for (size_t i = 0; i < ran_.size(); ++i) can_run = can_run && !(ran_[i] && sharing.shares[i][k]);
+    for (size_t s = 0; can_run && s < needed.size(); ++s)
+      if (sharing.reads[k][s]) needed[s] = true;
+  }
+  return needed;
+}
+
 torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&& tangents) {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
-  const bool any = std::any_of(tangents.begin(), tangents.end(), [](const at::Tensor& t) { return t.defined(); });
-  if (!any) return torch::autograd::variable_list(num_outputs());
+  std::vector<bool> now;
+  for (const at::Tensor& tangent : tangents) now.push_back(tangent.defined());
+  if (std::find(now.begin(), now.end(), true) == now.end()) return torch::autograd::variable_list(num_outputs());
+  if (!ran_.empty()) refuse_what_was_freed(now);
 
   const bool create_graph = c10::GradMode::is_enabled();
   torch::autograd::edge_list edges;
@@ -157,11 +187,16 @@ torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&
   // As in eager, a value that was written over since is no error where no gradient needs it.
   const BackwardProgram::Compiled& compiled = program_->compiled_for(tangents);
   const std::span<const int64_t> symbols(symbols_.data(), symbols_.size());
+  std::vector<bool> kept;
+  if (releasing_ && !saved_.empty()) {
+    ran_.resize(now.size(), false);
+    for (size_t i = 0; i < now.size(); ++i) ran_[i] = ran_[i] || now[i];
+    kept = needed_later();
+  }
   for (size_t i = 0; i < saved_.size(); ++i) {
     inputs.push_back(compiled.reads[i] ? program_->as_saved(saved_[i].unpack(getptr()), i, symbols) : at::Tensor());
-    if (releasing_) saved_[i].reset_data();
+    if (!kept.empty() && !kept[i]) saved_[i].reset_data();
   }
-  if (releasing_ && !saved_.empty()) released_ = true;
   auto gradients = program_->run(compiled, inputs, std::move(tangents), symbols);
   if (create_graph) forbid_double_backward(&gradients, std::move(edges));
   return gradients;

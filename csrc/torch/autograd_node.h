@@ -18,6 +18,7 @@
 #include "backend/backend.h"
 #include "ir/graph.h"
 #include "passes/pass.h"
+#include "torch/backward_sharing.h"
 
 namespace graphlift::torch_layer {
 
@@ -51,6 +52,8 @@ class BackwardProgram {
   };
   // For tangents of which some may be undefined.
   const Compiled& compiled_for(const std::vector<at::Tensor>& tangents) const;
+  // Found out when it is first asked for: where some outputs alone are differentiated.
+  const BackwardSharing& sharing() const;
   // A saved value as the graph was recorded for it, or an error where it can't be: it has other sizes now.
   at::Tensor as_saved(at::Tensor value, size_t index, std::span<const int64_t> symbols) const;
   // `inputs`: saved values (moved from), undefined where `compiled` does not read them. Undefined where eager has no
@@ -77,8 +80,9 @@ class BackwardProgram {
   const passes::PassOptions passes_;
   std::vector<ir::TensorType> tangents_;
   Compiled complete_;                             // all tangents defined
-  mutable std::mutex mutex_;                      // guards variants_
+  mutable std::mutex mutex_;                      // guards variants_ and sharing_
   mutable std::map<Variant, Compiled> variants_;  // addresses are stable
+  mutable std::unique_ptr<const BackwardSharing> sharing_;
 };
 
 // torch holds nodes by std::shared_ptr up to 2.12 and by an intrusive pointer since.
@@ -101,12 +105,15 @@ class RegionNode final : public torch::autograd::Node {
 
  private:
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
+  void refuse_what_was_freed(const std::vector<bool>& now) const;
+  std::vector<bool> needed_later() const;
 
   std::shared_ptr<const BackwardProgram> program_;
   std::vector<torch::autograd::SavedVariable> saved_;
   Symbols symbols_;
   bool released_ = false;
-  bool releasing_ = false;  // this apply is the last one: saved values may go as the backward runs
+  bool releasing_ = false;  // this apply is the last one of its tangents: what they alone read may go as it runs
+  std::vector<bool> ran_;   // by tangent: it was in a run that released; empty: there was none
 };
 
 // The place of a tensor whose history the region itself used up: a backward raises what eager's would.

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <string_view>
 #include <typeinfo>
 #include <unordered_set>
@@ -28,6 +29,36 @@ bool has_node_hooks(torch::autograd::Node& node) {
 Ref gradient_of(PyObject* tensor) {
   const at::Tensor& grad = THPVariable_Unpack(tensor).unsafeGetTensorImpl()->grad();
   return grad.defined() ? Ref::steal(THPVariable_Wrap(grad)) : Ref::borrow(Py_None);
+}
+
+std::vector<PyObject*> TracerImpl::sources(std::span<PyObject* const> tensors) {
+  std::vector<PyObject*> found;
+  std::vector<torch::autograd::Edge> edges;  // keeps accumulators alive
+  std::vector<torch::autograd::Node*> open;
+  std::unordered_set<torch::autograd::Node*> seen;
+  auto visit = [&](const torch::autograd::Edge& edge) {
+    if (edge.is_valid() && seen.insert(edge.function.get()).second) open.push_back(edge.function.get());
+  };
+  for (PyObject* object : tensors) {
+    const at::Tensor& tensor = THPVariable_Unpack(object);
+    if (tensor.requires_grad()) visit(edges.emplace_back(torch::autograd::impl::gradient_edge(tensor)));
+  }
+  while (!open.empty()) {
+    torch::autograd::Node* node = open.back();
+    open.pop_back();
+    const auto outside = std::find_if(primals_.begin(), primals_.end(), [&](const Primal& primal) {
+      return primal.seen.defined() && primal.seen.requires_grad() &&
+             torch::autograd::impl::gradient_edge(primal.seen).function.get() == node;
+    });
+    if (outside != primals_.end()) {
+      found.push_back(outside->stand_in.get());
+      continue;
+    }
+    if (auto* leaf = dynamic_cast<torch::autograd::AccumulateGrad*>(node))
+      found.push_back(Ref::steal(THPVariable_Wrap(leaf->variable)).get());  // the variable keeps it
+    for (const torch::autograd::Edge& edge : node->next_edges()) visit(edge);
+  }
+  return found;
 }
 
 Tracer::Reached TracerImpl::reached(std::span<PyObject* const> roots) {

@@ -2,6 +2,7 @@
 
 #include <c10/core/Storage.h>
 
+#include <atomic>
 #include <utility>
 
 #include "base/error.h"
@@ -23,8 +24,17 @@ c10::Storage as_storage(c10::intrusive_ptr<FakeStorage> storage) {
 
 }  // namespace
 
+namespace {
+
+std::atomic<uint64_t> born_last = 0;
+
+}  // namespace
+
+uint64_t FakeStorage::last_born() { return born_last; }
+
 FakeStorage::FakeStorage(uint64_t recording_, std::shared_ptr<Slot> base_, c10::Device device, c10::SymInt bytes)
     : StorageImpl(use_byte_size_t(), std::move(bytes), at::DataPtr(nullptr, device), nullptr, false),
+      born(++born_last),
       recording(recording_),
       base(std::move(base_)) {
   release_data_and_set_meta_custom_data_ptr_error_msg_(kNoData);

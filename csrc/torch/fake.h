@@ -36,7 +36,9 @@ class FakeStorage final : public c10::StorageImpl {
  public:
   FakeStorage(uint64_t recording, std::shared_ptr<Slot> base, c10::Device device, c10::SymInt bytes);
 
-  uint64_t recording;  // serial number of the tracer that made it: stand-ins never outlive it usefully
+  static uint64_t last_born();
+  const uint64_t born;  // later ones have higher numbers
+  uint64_t recording;   // serial number of the tracer that made it: stand-ins never outlive it usefully
   uint64_t generation = 0;
   int primal = -1;  // of the input whose memory this is
   std::shared_ptr<Slot> base;

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/gil.h"
+#include "ops/traits.h"
 #include "torch/convert.h"
 #include "torch/library_writes.h"
 #include "torch/number_calls.h"
@@ -283,6 +284,8 @@ ir::ValueRef Recorder::add_simple(std::string_view op, ir::ArgList args, ir::Ten
 }
 
 ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info, c10::ArrayRef<IValue> stack) {
+  if (is_scouting() && ops::traits(info.op).effect == ops::Effect::Write)
+    break_now("branches", "calls " + handle.schema().name() + ", which may do more than compute");
   const auto& parameters = handle.schema().arguments();
   ir::ArgList args;
   args.reserve(parameters.size());
@@ -295,12 +298,17 @@ ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info
   Results results = infer(handle, info, args, stack);
   ints_ = std::move(results.ints);
   ir::Node* node = add_call(info.op, std::move(args), std::move(results.types));
-  if (info.random) random_.insert(node);
+  if (info.random) keep_random(node);
   return node;
 }
 
+void Recorder::keep_random(ir::Node* node) {
+  if (is_scouting()) break_now("branches", "draws random numbers");
+  random_.insert(node);
+}
+
 void Recorder::record_seed(ir::Arg generator, int64_t seed) {
-  random_.insert(add_call(ir::Op(kManualSeed), {std::move(generator), ir::Sym(seed)}, {}));
+  keep_random(add_call(ir::Op(kManualSeed), {std::move(generator), ir::Sym(seed)}, {}));
 }
 
 void Recorder::note_generator(const at::Generator& generator) {
@@ -319,12 +327,12 @@ at::Tensor Recorder::record_state(const at::Generator& generator) {
   type.sizes = {ir::Sym(state_size(generator))};
   type.strides = {ir::Sym(1)};
   ir::Node* node = add_call(ir::Op(kGeneratorState), {generator_name(generator)}, {type});
-  random_.insert(node);
+  keep_random(node);
   return new_tensor(type, {node, 0});
 }
 
 void Recorder::record_set_state(const at::Generator& generator, const at::Tensor& state) {
-  random_.insert(add_call(ir::Op(kSetGeneratorState), {generator_name(generator), value_of(state)}, {}));
+  keep_random(add_call(ir::Op(kSetGeneratorState), {generator_name(generator), value_of(state)}, {}));
 }
 
 void Recorder::push_results(const c10::FunctionSchema& schema, ir::Node* node, torch::jit::Stack& stack) {

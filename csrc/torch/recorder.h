@@ -55,6 +55,10 @@ class Recorder {
   void end_checkpoint() {
     if (!checkpoints_.empty()) checkpoints_.pop_back();
   }
+  // What is computed between is dropped. Nests.
+  void begin_scouting() { scouted_.push_back(FakeStorage::last_born()); }
+  void end_scouting() { scouted_.pop_back(); }
+  bool is_scouting() const { return !scouted_.empty(); }
   // The program runs the engine.
   void note_engine() { engine_ran_ |= !backward_; }
 
@@ -132,6 +136,8 @@ class Recorder {
  private:
   friend class Probe;
   void dispatch(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
+  void keep_random(ir::Node* node);
+  void refuse_scouted_write(const at::Tensor& tensor);
   void change_view(const c10::OperatorHandle& handle, const OpInfo& info, torch::jit::Stack& stack);
   void refresh(Slot& slot, FakeStorage& storage);
   bool grows(const at::Tensor& target, ir::ValueRef value, bool structured);
@@ -152,6 +158,7 @@ class Recorder {
   bool backward_ = false;
   int64_t last_checkpoint_ = 0;
   std::vector<int64_t> checkpoints_;  // open ones, innermost last
+  std::vector<uint64_t> scouted_;     // by open scouting: the last storage from before
   bool probing_ = false;              // a shape function of torch's runs on meta tensors: nothing is recorded
   size_t calls_ = 0;
   std::vector<ir::Sym> ints_;  // int results of the call recorded last

@@ -151,6 +151,13 @@ class Tracer {
   virtual void begin_checkpoint() = 0;
   virtual void end_checkpoint() = 0;
 
+  // What is computed between is dropped: writing to memory from before and random draws are breaks. Nests.
+  virtual void begin_scouting() = 0;
+  virtual void end_scouting() = 0;
+  virtual bool is_scouting() const = 0;
+  // Tensors that require gradients, from outside or leaves made here, which these were computed from; borrowed.
+  virtual std::vector<PyObject*> sources(std::span<PyObject* const> tensors) = 0;
+
   // A generator from outside is seeded (null: all default ones, as torch.manual_seed does).
   virtual void seed(PyObject* generator, int64_t seed) = 0;
   // The program makes a generator. False without an error: not on the CPU, as for its state.

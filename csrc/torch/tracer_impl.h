@@ -74,6 +74,13 @@ class TracerImpl final : public Tracer {
   Ref frozen(PyObject* stand_in) override;
   void begin_checkpoint() override { recorder_.begin_checkpoint(); }
   void end_checkpoint() override { recorder_.end_checkpoint(); }
+  void begin_scouting() override {
+    if (calls_) calls_->refuse("torch.cond");
+    recorder_.begin_scouting();
+  }
+  void end_scouting() override { recorder_.end_scouting(); }
+  bool is_scouting() const override { return recorder_.is_scouting(); }
+  std::vector<PyObject*> sources(std::span<PyObject* const> tensors) override;
   void seed(PyObject* generator, int64_t seed) override;
   void record_calls(ProgramCalls::Stack stack) override;
   ProgramCalls* calls() const override { return calls_.get(); }

@@ -7,6 +7,7 @@ original's signature. Must not be called outside of a capture, except for what g
 import types
 
 import torch
+from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.utils import checkpoint as torch_checkpoint
 
 _MISSING = object()
@@ -150,9 +151,133 @@ def one_hot(tensor, num_classes=-1):
     return zeros.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
+def sources_of_branches(true_fn, false_fn, operands):
+    """By branch, what the other one differentiates and it does not: torch.cond gives gradients of zeros for that.
+
+    Both are evaluated on stand-ins, and nothing of it is kept. None: a branch does more than compute, or torch refuses
+    the two; outside of a capture, too.
+    """
+
+
+def is_scouted() -> bool:
+    """Whether both branches of a torch.cond around are evaluated to see what they are."""
+    return False
+
+
+def scout_branches(true_fn, false_fn, operands):
+    """The tensors that each branch gives; NotImplemented for what torch refuses."""
+    results = true_fn(*operands), false_fn(*operands)
+    if not _are_alike(*results) or _are_among(results, operands):
+        return NotImplemented
+    return [_tensors_in(result) for result in results]
+
+
+def _are_alike(a, b):
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.dtype is b.dtype and a.dim() == b.dim() and a.device == b.device
+    if type(a) in (tuple, list) and type(b) is type(a):
+        return len(a) == len(b) and all(_are_alike(x, y) for x, y in zip(a, b, strict=True))
+    if type(a) is dict and type(b) is dict:
+        return list(a) == list(b) and all(_are_alike(a[key], b[key]) for key in a)
+    return isinstance(a, int) and isinstance(b, int)
+
+
+def _tensors_in(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, tuple | list) else ()
+    return [tensor for item in items for tensor in _tensors_in(item)]
+
+
+def _are_among(results, operands):
+    given = _tensors_in(operands)
+    return any(tensor is other for tensor in _tensors_in(results) for other in given)
+
+
+def _of_each_tensor(function, a, *others):
+    if isinstance(a, torch.Tensor):
+        return function(a, *others)
+    if type(a) in (tuple, list):
+        return type(a)([_of_each_tensor(function, *items) for items in zip(a, *others, strict=True)])
+    return {key: _of_each_tensor(function, a[key], *[o[key] for o in others]) for key in a} if type(a) is dict else a
+
+
+class _Zero(torch.autograd.Function):
+    """A zero that has been computed from `sources` as far as autograd knows, with gradients of zeros for them."""
+
+    @staticmethod
+    def forward(ctx, like, *sources):
+        ctx.sources = [source.detach() for source in sources]
+        return torch.zeros((), dtype=like.dtype, device=like.device)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, *[torch.zeros_like(source) for source in ctx.sources]
+
+
+def _depending_on(sources, result):
+    def one(tensor):
+        if not tensor.is_floating_point() and not tensor.is_complex():
+            return tensor
+        always = torch.ones((), dtype=torch.bool, device=tensor.device)
+        return torch.where(always, tensor, _Zero.apply(tensor.detach(), *sources))
+
+    return _of_each_tensor(one, result) if sources else result
+
+
+def _check_cond(pred, true_fn, false_fn, operands):
+    if not isinstance(pred, torch.Tensor):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, tuple | list) or not _holds_tensors(operands):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only "
+            f"consists of tensor leaves, but got {operands}."
+        )
+
+
+def _holds_tensors(value):
+    if type(value) in (tuple, list):
+        return all(_holds_tensors(item) for item in value)
+    return all(_holds_tensors(item) for item in value.values()) if type(value) is dict else _is_tensor(value)
+
+
+def _is_tensor(value):
+    return isinstance(value, torch.Tensor)
+
+
 def cond(pred, true_fn, false_fn, operands=()):
     """torch.cond: which function is called is found out at the break that a branch on data is."""
-    return true_fn(*operands) if pred else false_fn(*operands)
+    if isinstance(pred, bool | int | float | torch.SymBool):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    _check_cond(pred, true_fn, false_fn, operands)
+    if is_scouted():
+        results = true_fn(*operands), false_fn(*operands)
+        if not _are_alike(*results):
+            raise TypeError("branches with results of different kinds")
+        return _of_each_tensor(lambda a, b: torch.where(pred.reshape(()).bool(), a, b), *results)
+    sources = ((), ())
+    if torch.is_grad_enabled():
+        sources = sources_of_branches(true_fn, false_fn, operands)
+        if sources is None:
+            return cond_of_torch(pred, true_fn, false_fn, operands)
+    if pred:
+        return _depending_on(sources[0], _apart(true_fn(*operands), operands))
+    return _depending_on(sources[1], _apart(false_fn(*operands), operands))
+
+
+def _apart(result, operands):
+    """An operand that was written in place comes back as a tensor of its own."""
+    given = _tensors_in(operands)
+    return _of_each_tensor(lambda t: t.clone() if any(t is other for other in given) else t, result)
+
+
+def cond_of_torch(pred, true_fn, false_fn, operands):
+    """A break: torch compiles both branches in each call, or says what is wrong with them."""
+    return ORIGINALS[torch.cond](pred, true_fn, false_fn, operands)
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
@@ -160,7 +285,12 @@ def while_loop(cond_fn, body_fn, carried_inputs):
 
     What torch would refuse is left to torch's own.
     """
+    if type(carried_inputs) not in (tuple, list) or not all(_is_tensor(item) for item in carried_inputs):
+        return while_loop_of_torch(cond_fn, body_fn, carried_inputs)
     carried = carried_inputs
+    if is_scouted():
+        cond_fn(*carried)
+        return body_fn(*carried)
     while True:
         goes_on = cond_fn(*carried)
         if isinstance(goes_on, torch.Tensor) and (goes_on.dim() != 0 or goes_on.dtype is not torch.bool):
@@ -189,9 +319,19 @@ def _may_follow(made, carried):
 
 def while_loop_of_torch(cond_fn, body_fn, carried_inputs):
     """A break: torch compiles the loop anew in each call."""
-    from torch._higher_order_ops import while_loop as torchs_own
+    return ORIGINALS[torch_while_loop](cond_fn, body_fn, carried_inputs)
 
-    return torchs_own(cond_fn, body_fn, carried_inputs)
+
+# Copies of torch's own, in whose place nothing stands.
+ORIGINALS = {function: _copy(function) for function in (torch.cond, torch_while_loop)}
+CONTROL_FLOW = {torch.cond: cond, torch_while_loop: while_loop}
+
+
+def at_one_place(original):
+    """What stands in the place of one of these, for one call site: code of its own, which has regions of its own."""
+    function = _copy(CONTROL_FLOW[original])
+    function.__code__ = function.__code__.replace()
+    return function
 
 
 def _upsampling(name):
@@ -227,8 +367,6 @@ _UPSAMPLING = (
 # By module and qualified name of the original.
 TABLE = {
     "torch._C._nn.one_hot": one_hot,
-    "torch.cond": cond,
-    "torch._higher_order_ops.while_loop.while_loop": while_loop,
     **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,
     "torch.utils.checkpoint._checkpoint_without_reentrant_generator": checkpoint_without_reentrant,

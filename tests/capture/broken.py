@@ -106,7 +106,7 @@ def makes_a_number(x):
 @breaks("numpy_of_tensor")
 def goes_through_numpy(x):
     y = x * 2
-    there = y.numpy()  # break
+    there = y.numpy(force=True)  # break
     return y + float(there[0])
 
 
@@ -384,14 +384,21 @@ def asks(x):
 @breaks("array_arithmetic", lambda: (numpy.ones(3, dtype=numpy.float32),))
 def computes_on_an_array(x, array):
     y = x * 2
-    twice = array * 2  # break
-    return y + torch.from_numpy(twice)
+    array *= 2  # break
+    return y + torch.from_numpy(array)
 
 
 @breaks("checkpoint_asks")
 def asks_in_a_checkpoint(x):
     y = x * 2
     y = torch.utils.checkpoint.checkpoint(asks, y.requires_grad_(), use_reentrant=True)  # break
+    return y + 1
+
+
+@breaks("branches")
+def draws_in_a_branch(x):
+    y = x * 2
+    y = torch.cond(y.sum() > 1e9, lambda a: a + torch.rand_like(a), lambda a: a * 1, (y,))  # break
     return y + 1
 
 

@@ -165,7 +165,7 @@ def test_objects_that_numpy_would_look_at_break():
 
 
 def unknown(a, x):
-    return torch.from_numpy(a * 2 + 1) * 3 + x
+    return torch.from_numpy(np.cumsum(a, axis=1) + 1) * 3 + x
 
 
 def elements(a, x):

@@ -50,7 +50,28 @@ def in_each_other(doubled, bounded, fib, x, k):
     return x * outer
 
 
-PROGRAMS = [one_entry, keywords, evicts, recursive, in_each_other]
+def of_what_varies(doubled, bounded, fib, x, k):
+    return x * doubled(k) + doubled(k) + doubled(k + 1), doubled(n=k)
+
+
+def evicts_what_varies(doubled, bounded, fib, x, k):
+    return x + 1, bounded(k), bounded(k, k=2)[3], bounded(2, k), bounded(k)
+
+
+def nested_of_what_varies(doubled, bounded, fib, x, k):
+    return x * doubled(bounded(k)[0]), doubled(doubled(k))
+
+
+PROGRAMS = [
+    one_entry,
+    keywords,
+    evicts,
+    recursive,
+    in_each_other,
+    of_what_varies,
+    evicts_what_varies,
+    nested_of_what_varies,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

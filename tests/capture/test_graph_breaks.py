@@ -89,7 +89,7 @@ BREAKS = {
     inside_loop: "needs the tensor's data",
     inside_with: "needs the tensor's data",
     inside_try: "needs the tensor's data",
-    through_numpy: "needs the tensor's data",
+    through_numpy: "call of numpy.cumsum",
     deep: "needs the tensor's data",
     asserting: "a branch depends on a tensor's value",
 }

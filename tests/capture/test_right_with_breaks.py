@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from judging import check
@@ -71,7 +72,7 @@ RIGHT = {
     "subclasses": subclasses_of_tensor,
     "sparse": sparse_tensors,
     "nested": nested_tensors,
-    "a numpy round trip": lambda x: torch.from_numpy((x * 2).numpy()) + 1,
+    "a numpy round trip": lambda x: torch.from_numpy(np.cumsum((x * 2).numpy(), 0)) + 1,
     "generators of the system's": lambda x: x + torch.Generator().seed() * 0 + 1,
 }
 

@@ -197,7 +197,7 @@ ARRAYS = {
     a_copy: (1, 0),
     written_into: (1, 0),
     handed_out: (1, 0),
-    an_array_at_the_end: (1, 1),
+    an_array_at_the_end: (1, 0),
 }
 
 

@@ -238,7 +238,7 @@ PROGRAMS = {
     hooks_of_values: (differentiated, ONE),
     condition: (plain, (2, 1)),
     condition_on_sizes: (plain, ONE),
-    while_loops: (plain, (2, 1)),
+    while_loops: (plain, (3, 2)),
     random_numbers: (plain, ONE),
     distributions: (differentiated, ONE),
     kinds_of_numbers: (plain, ONE),

@@ -63,6 +63,10 @@ class FakeTracer final : public torch_layer::Tracer {
   void record_calls(torch_layer::ProgramCalls::Stack) override {}
   torch_layer::ProgramCalls* calls() const override { return nullptr; }
   void begin_checkpoint() override {}
+  void begin_scouting() override {}
+  void end_scouting() override {}
+  bool is_scouting() const override { return false; }
+  std::vector<PyObject*> sources(std::span<PyObject* const>) override { return {}; }
   void end_checkpoint() override {}
   void seed(PyObject*, int64_t) override {}
   Ref number_input(PyObject*) override { return Ref(); }

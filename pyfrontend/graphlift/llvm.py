@@ -30,8 +30,8 @@ _VECTOR_FUNCTIONS = {
 # Vectors are written out, loops are short and have their condition at the end: LLVM's own pipelines take several times
 # as long and gain nothing that can be measured.
 _PASSES = ("sroa", "instruction_combine")
-# Of code generation, what rewrites the places of loops: a fifth of the time for nothing that can be measured either, since
-# kernels compute them outside of their inner loops. The switch is one for all users of LLVM in the process.
+# Of code generation, what rewrites the places of loops: a fifth of the time for nothing that can be measured either,
+# since kernels compute them outside of their inner loops. The switch is one for all users of LLVM in the process.
 _WITHOUT = "-disable-lsr"
 _keep = []  # libraries own the code they were linked to
 _serial = itertools.count()  # two threads may link one kernel at once

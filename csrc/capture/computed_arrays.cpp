@@ -2,6 +2,7 @@
 #include "capture/computed_arrays.h"
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,8 +75,45 @@ Ref argument(Capture& capture, PyObject* object) {
   return PyTuple_CheckExact(object) || PyList_CheckExact(object) ? sequence(capture, object) : Ref();
 }
 
+// What numpy does about floating-point errors may be set anew for each call: only if another object says so is it
+// asked.
+class ErrorsAreQuiet final : public guards::LeafCheck {
+ public:
+  explicit ErrorsAreQuiet(Ref variable) : variable_(std::move(variable)) {}
+  bool check(PyObject*, int64_t*) const override {
+    PyObject* now = nullptr;
+    if (PyContextVar_Get(variable_.get(), nullptr, &now) < 0) PyErr_Clear();
+    Ref state = Ref::steal(now);
+    if (state && state.get() == seen_.get()) return true;
+    const cpython::HookScope nobody(nullptr);
+    Ref quiet = ours("errors_are_quiet");
+    quiet = quiet ? Ref::steal(PyObject_CallNoArgs(quiet.get())) : Ref();
+    if (!quiet) PyErr_Clear();
+    if (quiet.get() != Py_True) return false;
+    seen_ = std::move(state);
+    return true;
+  }
+  std::string text(const std::string&) const override { return "numpy raises no floating-point errors"; }
+  std::string explain(PyObject*) const override { return "numpy raises floating-point errors, or calls what was set"; }
+
+ private:
+  Ref variable_;
+  mutable Ref seen_;
+};
+
+// False: they are not quiet, or nothing that a guard can look at says so.
+bool guard_errors(Capture& capture) {
+  Ref variable = run(capture, "error_state", {});
+  if (!variable || !PyContextVar_CheckExact(variable.get())) return false;
+  auto check = std::make_unique<ErrorsAreQuiet>(std::move(variable));
+  if (!check->check(nullptr, nullptr)) return false;
+  capture.guards.add_global(std::move(check));
+  return true;
+}
+
 Ref compute(Capture& capture, const std::string& name, const std::vector<PyObject*>& args, Py_ssize_t nargs,
             PyObject* kwnames) {
+  if (!guard_errors(capture)) return refuse(capture, name);
   Ref positional = Ref::steal(PyTuple_New(nargs)), named = Ref::steal(PyDict_New());
   Ref text = Ref::steal(PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
   if (!positional || !named || !text) return Ref();
@@ -97,6 +135,11 @@ Ref compute(Capture& capture, const std::string& name, const std::vector<PyObjec
 std::string utf8(PyObject* text) {
   const char* words = PyUnicode_AsUTF8(text);
   return words ? words : "";
+}
+
+bool is_function_of_numpy(PyObject* callable) {
+  const std::string_view type = Py_TYPE(callable)->tp_name;
+  return type == "numpy.ufunc" || type == "numpy._ArrayFunctionDispatcher";
 }
 
 bool is_followed(PyObject* method) {
@@ -199,19 +242,18 @@ bool computed_array_attr(Capture& capture, PyObject* array, PyObject* name, Ref*
 }
 
 bool call_on_arrays(Capture& capture, const CallArgs& call, Ref* result) {
-  const Py_ssize_t total = call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0);
-  std::vector<PyObject*> args(call.args, call.args + total);
-  if (PyCFunction_Check(call.callable)) {
-    PyObject* array = PyCFunction_GET_SELF(call.callable);
-    if (!array || !is_array(array)) return false;
-    args.insert(args.begin(), array);
-    *result =
-        compute(capture, "ndarray." + std::string(reinterpret_cast<PyCFunctionObject*>(call.callable)->m_ml->ml_name),
-                args, call.nargs + 1, call.kwnames);
+  PyObject* array = PyCFunction_Check(call.callable) ? PyCFunction_GET_SELF(call.callable) : nullptr;
+  const bool method = array && is_array(array);
+  if (!method && !is_function_of_numpy(call.callable)) return false;
+  const std::span args(call.args,
+                       static_cast<size_t>(call.nargs + (call.kwnames ? PyTuple_GET_SIZE(call.kwnames) : 0)));
+  if (method) {
+    std::vector<PyObject*> all{array};
+    all.insert(all.end(), args.begin(), args.end());
+    const char* name = reinterpret_cast<PyCFunctionObject*>(call.callable)->m_ml->ml_name;
+    *result = compute(capture, std::string("ndarray.") + name, all, call.nargs + 1, call.kwnames);
     return true;
   }
-  const std::string_view type = Py_TYPE(call.callable)->tp_name;
-  if (type != "numpy.ufunc" && type != "numpy._ArrayFunctionDispatcher") return false;
   if (std::none_of(args.begin(), args.end(), has_array)) return false;
   Ref names = run(capture, "function_names", {});
   PyObject* name = names ? PyDict_GetItemWithError(names.get(), call.callable) : nullptr;
@@ -219,7 +261,7 @@ bool call_on_arrays(Capture& capture, const CallArgs& call, Ref* result) {
     PyErr_Clear();
     return false;
   }
-  *result = compute(capture, utf8(name), args, call.nargs, call.kwnames);
+  *result = compute(capture, utf8(name), {args.begin(), args.end()}, call.nargs, call.kwnames);
   return true;
 }
 

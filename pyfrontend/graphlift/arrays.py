@@ -40,6 +40,16 @@ class NoData:
         locals()[f"__{_name}__"] = _refuse
 
 
+def error_state():
+    """The context variable that holds what numpy does about floating-point errors; None before numpy 2."""
+    return getattr(getattr(getattr(np, "_core", None), "umath", None), "_extobj_contextvar", None)
+
+
+def errors_are_quiet() -> bool:
+    """Whether floating-point errors of numpy's neither raise nor call anything of the program's."""
+    return set(np.geterr().values()) <= {"warn", "ignore"}
+
+
 def placeholder():
     """An object of type numpy.ndarray for the program to hold."""
     array = np.empty((), dtype=object)
@@ -66,7 +76,7 @@ def can_be_array(tensor) -> bool:
 def compute(name, args, kwargs):
     """The tensor for the array that numpy's function, method or operator of that name gives, or NotImplemented."""
     rule = _RULES.get(name)
-    if rule is None or not set(np.geterr().values()) <= {"warn", "ignore"}:
+    if rule is None:
         return NotImplemented
     try:
         with torch.no_grad(), np.errstate(all="ignore"):
@@ -340,6 +350,7 @@ def function_names():
     return {getattr(np, name[6:]): name for name in _RULES if name.startswith("numpy.")}
 
 
+@functools.cache
 def method_names():
     """Methods of arrays that are followed."""
     return tuple(name[8:] for name in _RULES if name.startswith("ndarray."))

@@ -1,6 +1,7 @@
 """numpy's arrays inside of a compiled function: computed by the graph, and real arrays at its end."""
 
 import operator
+import warnings
 
 import numpy as np
 import pytest
@@ -292,3 +293,36 @@ def test_gradients_and_other_devices_break():
 
     with pytest.raises(RuntimeError, match="requires grad"):
         graphlift.compile(refused)(w)
+
+
+def test_errors_that_numpy_is_told_to_raise_later():
+    """How numpy treats floating-point errors is looked at in each call, and costs no other region."""
+
+    def program(x, a):
+        return x + torch.from_numpy(1 / a)
+
+    graphlift.reset()
+    compiled = graphlift.compile(program)
+    x, a = torch.ones(3), np.array([1, 0, 2], np.float32)
+    for mode in ("ignore", "warn", "ignore", "ignore"):
+        with np.errstate(all="ignore"):
+            want = program(x, a)
+        with np.errstate(all=mode), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            equal(compiled(x, a), want)
+    counts = graphlift.counters()
+    assert counts["graphs"] == 1 and counts["hits"] >= 3 and counts["graph_breaks"] == 0, counts
+    called = []
+    for setting in ({"all": "raise"}, {"all": "ignore", "divide": "raise"}):
+        for function in (program, compiled):
+            with np.errstate(**setting), pytest.raises(FloatingPointError, match="divide by zero"):
+                function(x, a)
+    for function in (program, compiled):
+        with np.errstate(all="call", call=lambda *what: called.append(what)):
+            equal(function(x, a), want)
+    assert len(called) == 2 and called[0] == called[1]
+    assert graphlift.counters()["internal_errors"] == 0
+    with np.errstate(all="ignore"):
+        hits = graphlift.counters()["hits"]
+        equal(compiled(x, a), want)
+        assert graphlift.counters()["hits"] > hits

@@ -17,11 +17,22 @@ namespace graphlift::capture {
 
 namespace {
 
+// What something may stand for; for good.
+std::vector<Ref> replaced() {
+  Ref all = cpython::imported("graphlift.substitutes", "CONTROL_FLOW");
+  std::vector<Ref> functions;
+  PyObject* function = nullptr;
+  Py_ssize_t at = 0;
+  while (all && PyDict_Next(all.get(), &at, &function, nullptr)) functions.push_back(Ref::borrow(function));
+  return functions;
+}
+
+// Asked of every frame.
 bool has_substitute(PyObject* callable) {
   if (!PyFunction_Check(callable)) return false;
-  static constinit Once<PyObject*> once;
-  PyObject* all = once.get([] { return cpython::imported("graphlift.substitutes", "CONTROL_FLOW").release(); });
-  return all && PyDict_GetItem(all, callable);
+  static constinit Once<std::vector<Ref>> once;
+  const std::vector<Ref>& all = once.get(replaced);
+  return std::any_of(all.begin(), all.end(), [&](const Ref& function) { return function.get() == callable; });
 }
 
 // In scope, what branches compute is dropped.

@@ -147,17 +147,17 @@ void RegionNode::release_variables() {
 }
 
 // Eager has a node per operation: a second backward may not come to one that saved values and was in the first.
-void RegionNode::refuse_what_was_freed(const std::vector<bool>& now) const {
+void RegionNode::refuse_what_was_freed(const ByTangent& now) const {
   const auto& shares = program_->sharing().shares;
   for (size_t i = 0; i < ran_.size(); ++i)
     for (size_t j = 0; ran_[i] && j < now.size(); ++j)
       TORCH_CHECK(!now[j] || !shares[i][j], torch::autograd::ERR_BACKWARD_TWICE);
 }
 
-// Saved values that are read by outputs which can still be differentiated: none, where all have been.
+// Saved values that are read by outputs which can still be differentiated. Empty: all have been.
 std::vector<bool> RegionNode::needed_later() const {
+  if (std::find(ran_.begin(), ran_.end(), false) == ran_.end()) return {};
   std::vector<bool> needed(saved_.size(), false);
-  if (std::find(ran_.begin(), ran_.end(), false) == ran_.end()) return needed;
   const BackwardSharing& sharing = program_->sharing();
   for (size_t k = 0; k < ran_.size(); ++k) {
     bool can_run = !ran_[k];
@@ -171,7 +171,7 @@ std::vector<bool> RegionNode::needed_later() const {
 torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&& tangents) {
   std::lock_guard lock(mutex_);
   TORCH_CHECK(!released_, torch::autograd::ERR_BACKWARD_TWICE);
-  std::vector<bool> now;
+  ByTangent now;
   for (const at::Tensor& tangent : tangents) now.push_back(tangent.defined());
   if (std::find(now.begin(), now.end(), true) == now.end()) return torch::autograd::variable_list(num_outputs());
   if (!ran_.empty()) refuse_what_was_freed(now);
@@ -187,15 +187,16 @@ torch::autograd::variable_list RegionNode::apply(torch::autograd::variable_list&
   // As in eager, a value that was written over since is no error where no gradient needs it.
   const BackwardProgram::Compiled& compiled = program_->compiled_for(tangents);
   const std::span<const int64_t> symbols(symbols_.data(), symbols_.size());
+  const bool releases = releasing_ && !saved_.empty();
   std::vector<bool> kept;
-  if (releasing_ && !saved_.empty()) {
+  if (releases) {
     ran_.resize(now.size(), false);
     for (size_t i = 0; i < now.size(); ++i) ran_[i] = ran_[i] || now[i];
     kept = needed_later();
   }
   for (size_t i = 0; i < saved_.size(); ++i) {
     inputs.push_back(compiled.reads[i] ? program_->as_saved(saved_[i].unpack(getptr()), i, symbols) : at::Tensor());
-    if (!kept.empty() && !kept[i]) saved_[i].reset_data();
+    if (releases && (kept.empty() || !kept[i])) saved_[i].reset_data();
   }
   auto gradients = program_->run(compiled, inputs, std::move(tangents), symbols);
   if (create_graph) forbid_double_backward(&gradients, std::move(edges));

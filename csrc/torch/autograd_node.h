@@ -105,7 +105,8 @@ class RegionNode final : public torch::autograd::Node {
 
  private:
   torch::autograd::variable_list apply(torch::autograd::variable_list&& tangents) override;
-  void refuse_what_was_freed(const std::vector<bool>& now) const;
+  using ByTangent = c10::SmallVector<bool, 8>;
+  void refuse_what_was_freed(const ByTangent& now) const;
   std::vector<bool> needed_later() const;
 
   std::shared_ptr<const BackwardProgram> program_;
@@ -113,7 +114,7 @@ class RegionNode final : public torch::autograd::Node {
   Symbols symbols_;
   bool released_ = false;
   bool releasing_ = false;  // this apply is the last one of its tangents: what they alone read may go as it runs
-  std::vector<bool> ran_;   // by tangent: it was in a run that released; empty: there was none
+  ByTangent ran_;           // it was in a run that released; empty: there was none
 };
 
 // The place of a tensor whose history the region itself used up: a backward raises what eager's would.

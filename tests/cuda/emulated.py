@@ -140,6 +140,9 @@ def draw():
         assert not (second[~other] != 0).any(), (sizes, vector)
         assert runtime.draw_offset() == offset + (0 if recorded else 2 * step)
         right += 1
+    before = runtime.kernels()
+    runtime.record(lambda x: [torch.native_dropout(x * 2 + 1, 0.5, True)[0] * 3], [made], [], "cuda_on_cpu")
+    assert runtime.kernels() == before + 1  # with what is cheap in front of the draw, and behind it
     print(f"{right} right")
 
 

@@ -143,10 +143,10 @@ def test_in_a_recording_of_the_programs_own():
 @on_gpu
 def test_a_draw_is_part_of_a_kernel():
     x = torch.randn(4096, 1024, device="cuda")
-    compiled = graphlift.compile(lambda x: F.dropout(x.exp() + 1, 0.5) * 3, fullgraph=True)
+    compiled = graphlift.compile(lambda x: F.dropout(x * 2 + 1, 0.5) * 3, fullgraph=True)
     compiled(x)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         compiled(x)
         torch.cuda.synchronize()
     names = [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
-    assert all(name.startswith("gl_") for name in names), names
+    assert len(names) == 1 and names[0].startswith("gl_"), names

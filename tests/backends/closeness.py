@@ -11,6 +11,16 @@ TOLERANCE = {
 }
 
 
+def _scale(eager):
+    """What the absolute tolerance is multiplied with: a sum whose terms cancel keeps the rounding of its terms, and how
+    large those are, the other elements tell. The median, so that a few large elements excuse nothing."""
+    if not eager.is_floating_point():
+        return 1.0
+    finite = eager.detach().flatten().double().abs()
+    finite = finite[finite.isfinite()]
+    return max(1.0, finite.median().item()) if finite.numel() > 0 else 1.0
+
+
 def _strides(tensor):
     """Of dims of one element they say nothing."""
     return [stride for stride, size in zip(tensor.stride(), tensor.shape) if size != 1]
@@ -30,7 +40,7 @@ def close(eager, got):
     if eager.numel() > 0 and _strides(eager) != _strides(got):
         return f"strides {got.stride()} instead of {eager.stride()}"
     relative, absolute = TOLERANCE.get(eager.dtype, (0, 0))
-    if torch.allclose(eager, got, rtol=relative, atol=absolute, equal_nan=True):
+    if torch.allclose(eager, got, rtol=relative, atol=absolute * _scale(eager), equal_nan=True):
         return ""
     worst = (eager.double() - got.double()).abs().nan_to_num(float("inf")).max() if not eager.is_complex() else "?"
     return f"values differ by {worst}: {got.flatten()[:6].tolist()} instead of {eager.flatten()[:6].tolist()}"

@@ -7,6 +7,7 @@
 #include "capture/calls.h"
 #include "capture/checkpoints.h"
 #include "capture/control_flow.h"
+#include "capture/flex_attention.h"
 #include "capture/imports.h"
 #include "capture/items.h"
 #include "cpython/hook.h"
@@ -233,6 +234,9 @@ const Family& module_callables() {
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
     all.push_back({"torch.Size.numel", 0, rule_size_numel});
+    all.push_back({"torch.nn.attention.flex_attention.flex_attention", 0, rule_flex_attention});
+    all.push_back({"torch.nn.attention.flex_attention.create_mask", 0, rule_flex_attention});
+    all.push_back({"torch.fx.traceback.annotate", 0, rule_substitute});
     all.push_back({"torch.cond", 0, rule_control_flow});
     all.push_back({"torch._higher_order_ops.while_loop.while_loop", 0, rule_control_flow});
     all.push_back({"graphlift.substitutes.sources_of_branches", 0, scout_branches_call});

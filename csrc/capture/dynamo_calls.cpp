@@ -54,8 +54,12 @@ Ref hidden_from_dynamo(Capture& capture, PyObject* function) {
   return capture.admit(hidden, capture.origins().child(outside->origin, guards::OriginKind::Cell));
 }
 
+bool is_code_of(const cpython::Frame& frame, std::string_view package) {
+  return is_within(module_of(frame.globals()), package);
+}
+
 bool in_module(const Capture& capture, std::string_view package) {
-  return !capture.frames.empty() && is_within(module_of(capture.frames.back().globals()), package);
+  return !capture.frames.empty() && is_code_of(capture.frames.back(), package);
 }
 
 bool in_torch(const Capture& capture) { return in_module(capture, "torch"); }

@@ -17,6 +17,8 @@ Ref hidden_from_dynamo(Capture& capture, PyObject* function);
 bool is_note_for_dynamo(PyObject* function);
 // The module is the package, or in it.
 bool is_within(std::string_view module, std::string_view package);
+// The frame is code of that package.
+bool is_code_of(const cpython::Frame& frame, std::string_view package);
 // The innermost frame is code of that package; of torch.
 bool in_module(const Capture& capture, std::string_view package);
 bool in_torch(const Capture& capture);

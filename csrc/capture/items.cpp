@@ -10,6 +10,7 @@
 #include "capture/calls.h"
 #include "capture/computed_arrays.h"
 #include "capture/containers.h"
+#include "capture/flex_attention.h"
 #include "capture/set_order.h"
 #include "capture/tensor_attributes.h"
 
@@ -72,6 +73,10 @@ Ref get_item(Capture& capture, PyObject* object, PyObject* key) {
   if (PyErr_Occurred()) return Ref();
   if (PyContext_CheckExact(object)) return context_item(capture, object, key);
   if (is_array(object)) return array_operator(capture, "getitem", {object, key});
+  if (torch_layer::is_stand_in(object)) {
+    Ref item = index_by_places(capture, object, key);
+    if (item || PyErr_Occurred()) return item;
+  }
   Outside* outside = capture.objects.find(object);
   Ref plain_key = torch_layer::is_stand_in(object) ? for_c_code(capture, key) : for_plain_c_code(capture, key);
   if (!plain_key || !look_at(capture, plain_key.get(), look_of_key(object))) return Ref();

@@ -39,10 +39,13 @@ const Folders& folders() {
   return once.get([] { return Folders{folder_of("torch"), folder_of("graphlift"), folder_of("contextlib")}; });
 }
 
+// Of graphlift: what is captured in the place of something else.
+bool is_substitute(std::string_view file) { return file == "substitutes.py" || file == "attention.py"; }
+
 bool is_machinery(std::string_view file) {
   const auto& [torch, ours, library] = folders();
   if (file.empty() || file[0] == '<') return starts_with(file, "<frozen");
-  if (starts_with(file, ours)) return file.substr(ours.size()) != "substitutes.py";
+  if (starts_with(file, ours)) return !is_substitute(file.substr(ours.size()));
   if (starts_with(file, torch)) {
     const std::string_view rest = file.substr(torch.size());
     for (std::string_view part : kTorchMachinery)

@@ -4,6 +4,7 @@ Owns functions that do what the originals do, as far as a program can tell, by m
 original's signature. Must not be called outside of a capture, except for what goes on in one behind a graph break.
 """
 
+import contextlib
 import types
 
 import torch
@@ -364,8 +365,14 @@ _UPSAMPLING = (
     "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
 ).split()
 
+def annotate(annotation_dict):
+    """torch.fx.traceback.annotate: notes for torch's own tracers, of which none listens."""
+    return contextlib.nullcontext()
+
+
 # By module and qualified name of the original.
 TABLE = {
+    "torch.fx.traceback.annotate": annotate,
     "torch._C._nn.one_hot": one_hot,
     **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,

@@ -1,4 +1,4 @@
-"""torch.nn.attention.flex_attention and create_mask, captured: scores and masks as tensors, which is what they are in eager.
+"""torch.nn.attention.flex_attention and create_mask, captured: scores and masks as tensors, as eager computes them.
 
 Owns the formulas that stand in the place of torch's operator, whose eager form runs torch's compiler in each call. Must
 not be called outside of a capture, except for what goes on in one behind a graph break.
@@ -81,19 +81,22 @@ def _plain_attention(query, key, value, score_mod, mask_mod, scale):
             raise RuntimeError(f"Bq and Bkv must broadcast. Got Bq={batch} and Bkv={others}")
         key, value = (tensor.expand((batch, *tensor.size()[1:])) for tensor in (key, value))
     dtype = torch.float64 if query.dtype is torch.float64 else torch.float32
-    scores = _modified(query.to(dtype) @ key.to(dtype).transpose(-2, -1) * scale, score_mod, mask_mod)
-    sums = scores.logsumexp(dim=-1)
-    sums = torch.where(torch.all(scores == -math.inf, dim=-1), -math.inf, sums)
-    greatest = scores.detach().amax(dim=-1)
-    out = torch._safe_softmax(scores, dim=-1).to(query.dtype) @ value.to(query.dtype)
-    return _laid_out(out, strides), sums / math.log(2), greatest / math.log(2)
-
-
-def _modified(scores, score_mod, mask_mod):
+    scores = query.to(dtype) @ key.to(dtype).transpose(-2, -1) * scale
     places = _places(*scores.shape, device=scores.device)
     mask = torch_flex._vmap_for_bhqkv(mask_mod, prefix=())(*places)
     modified = torch_flex._vmap_for_bhqkv(score_mod, prefix=(0,))(scores, *places)
-    return torch.where(mask, modified, torch.tensor(-math.inf, dtype=scores.dtype, device=scores.device))
+    modified = torch.where(mask, modified, torch.tensor(-math.inf, dtype=dtype, device=scores.device))
+    sums = modified.logsumexp(dim=-1)
+    sums = torch.where(torch.all(modified == -math.inf, dim=-1), -math.inf, sums)
+    greatest = modified.detach().amax(dim=-1)
+    if (
+        score_mod is torch_flex._identity and query.device.type == "cpu"
+    ):  # scores are left to the kernel, unless asked for
+        mask = None if mask_mod is torch_flex.noop_mask else mask
+        out = torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
+    else:
+        out = torch._safe_softmax(modified, dim=-1).to(query.dtype) @ value.to(query.dtype)
+    return _laid_out(out, strides), sums / math.log(2), greatest / math.log(2)
 
 
 def _laid_out(out, strides):

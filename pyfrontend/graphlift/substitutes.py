@@ -365,6 +365,7 @@ _UPSAMPLING = (
     "_upsample_bilinear2d_aa _upsample_bicubic2d_aa"
 ).split()
 
+
 def annotate(annotation_dict):
     """torch.fx.traceback.annotate: notes for torch's own tracers, of which none listens."""
     return contextlib.nullcontext()

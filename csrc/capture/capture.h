@@ -32,7 +32,8 @@ struct Seen {
   std::unordered_map<std::string, std::vector<double>> floats;               // likewise
   std::unordered_map<std::string, std::vector<std::vector<int64_t>>> sizes;  // tensor sizes
   std::unordered_map<std::string, PyObject*> generators;                     // the first one; its address alone
-  bool hooks_act = false;  // a hook that a backward behind the region would call again acts
+  bool expects_nothing = false;  // expectations failed too often, or a region that relied on them would have acted
+  bool hooks_act = false;        // a hook that a backward behind the region would call again acts
 };
 
 enum class Dynamic : uint8_t { Automatic, Always, Never };

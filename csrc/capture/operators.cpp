@@ -6,6 +6,7 @@
 #include "capture/calls.h"
 #include "capture/computed_arrays.h"
 #include "capture/containers.h"
+#include "capture/expectations.h"
 #include "capture/gradient_hooks.h"
 #include "capture/items.h"
 #include "capture/set_order.h"
@@ -182,7 +183,8 @@ int truth(Capture& capture, PyObject* value) {
   if (value == Py_True) return 1;
   if (value == Py_False || value == Py_None) return 0;
   if (torch_layer::is_stand_in(value)) {
-    break_here(capture, "data_dependent_branch");
+    if (const std::optional<bool> expected = expected_truth(capture, value)) return *expected;
+    if (!capture.pending && !PyErr_Occurred()) break_here(capture, "data_dependent_branch");
     return -1;
   }
   if (std::optional<ir::Sym> sym = torch_layer::is_sym_scalar(value) ? capture.tracer->sym_of(value) : std::nullopt)

@@ -13,6 +13,7 @@
 #include "capture/attributes.h"
 #include "capture/calls.h"
 #include "capture/deferred.h"
+#include "capture/expectations.h"
 #include "capture/handled.h"
 #include "capture/inlining.h"
 #include "capture/semantics.h"
@@ -22,6 +23,7 @@
 #include "cpython/liveness.h"
 #include "eval/evaluator.h"
 #include "torch/ambient_state.h"
+#include "torch/expectations.h"
 
 namespace graphlift::capture {
 
@@ -311,6 +313,11 @@ bool Attempt::finish(SnapshotResult& result, Captured* out, std::optional<Break>
     *reason = make_break("internal_recording", words);
     return false;
   }
+  if (!may_rely(capture_, *traced)) {
+    *reason = make_break("internal_recording", "an expectation");
+    return false;
+  }
+  out->expects = torch_layer::has_expectations(*traced->joint);
   for (int primal : capture_.weights) traced->inputs[static_cast<size_t>(primal)].weight = true;
   bool mutates = false;
   const std::vector<torch_layer::InputPlan> inputs = traced->inputs;

@@ -40,6 +40,7 @@ struct Captured {
   std::optional<Break> reason;  // why it ends; none when it returns
   size_t instructions = 0;      // of the root, evaluated by the region. 0: nothing could be captured here
   size_t graph_calls = 0;
+  bool expects = false;  // the graph may stop (expectations.h)
   std::unique_ptr<guards::GuardTree> guards;
   std::optional<torch_layer::Traced> traced;  // none: no tensor is made or changed
   Recipe recipe;

@@ -31,6 +31,7 @@ RegionPtr compile_region(const Config& config, capture::Captured captured) {
   region->exit_unit = captured.exit_unit;
   region->reason = std::move(captured.reason);
   region->graph_calls = captured.graph_calls;
+  region->expects = captured.expects;
   region->primals = captured.primals;
   ++counters().regions;
   if (captured.instructions == 0) {

@@ -51,6 +51,7 @@ PyObject* frameless(CompiledFunction* self, PyObject* const* args, size_t nargsf
       const auto ran = run_region(*region, fetched.data(), symbols.data(), &exit);
       if (ran == torch_layer::Ran::Untouched) {
         leave_error_to_program(code);
+        at->second.note_stop(region);
         cpython::HookScope nobody(nullptr);
         return PyObject_Vectorcall(self->function, args, nargsf, kwnames);
       }

@@ -22,6 +22,13 @@ int Region::traverse(visitproc visit, void* arg) const {
   return recipe.traverse(visit, arg);
 }
 
+void UnitEntry::note_stop(const RegionPtr& region) {
+  constexpr uint32_t kMost = 4;
+  if (!region->expects || ++region->stops < kMost) return;
+  seen.expects_nothing = true;
+  std::erase(regions, region);
+}
+
 Owner::Owner(Config with) : config(std::move(with)) { owners().push_back(this); }
 
 Owner::~Owner() {

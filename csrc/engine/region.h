@@ -54,7 +54,9 @@ struct Region {
   size_t outputs = 0;                         // of the executable
   std::optional<capture::ReadyResult> ready;  // returns without making anything
   size_t graph_calls = 0;
+  bool expects = false;  // its graph may stop, and leave the call to the program
   mutable std::atomic<uint64_t> hits{0};
+  mutable std::atomic<uint32_t> stops{0};
 
   int traverse(visitproc visit, void* arg) const;
 };
@@ -64,6 +66,9 @@ struct UnitEntry {
   std::vector<RegionPtr> regions;  // latest hit first is not kept: order is of capture
   capture::Seen seen;
   bool limit_reported = false;
+
+  // The region's graph left a call to the program. One whose expectations fail too often is dropped.
+  void note_stop(const RegionPtr& region);
 };
 
 struct CodeEntry {

@@ -388,7 +388,10 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, const Around
       Exit exit;
       try {
         const Ran ran = run_region(*region, found.fetched->data(), found.symbols->data(), &exit);
-        if (ran == Ran::Untouched) return meet_error(frame);
+        if (ran == Ran::Untouched) {
+          at.note_stop(region);
+          return meet_error(frame);
+        }
         if (ran == Ran::Failed) return leave_with_error(frame, unit);
       } catch (const InternalError& error) {
         return give_up_on_error(frame, entry, unit, error.what());

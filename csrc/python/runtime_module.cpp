@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "backends/reference/reference.h"
 #include "base/error.h"
+#include "torch/expectations.h"
 #include "torch/objects.h"
 #include "torch/runtime_bench.h"
 #include "torch/seeding.h"
@@ -106,6 +107,7 @@ PYBIND11_MODULE(graphlift_runtime, module) {
   reference::register_reference_backend();
   torch_layer::register_node_class();
   torch_layer::register_seeding();
+  torch_layer::register_expectations();
   torch_layer::bind_cuda(module);
   py::register_exception<InternalError>(module, "InternalError");
   py::class_<Runner>(module, "Runner")

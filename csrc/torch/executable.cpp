@@ -13,6 +13,8 @@
 #include "passes/pass.h"
 #include "torch/call_executable.h"
 #include "torch/executable_alias.h"
+#include "torch/expectations.h"
+#include "torch/generator_states.h"
 #include "torch/silent_writes.h"
 
 namespace graphlift::torch_layer {
@@ -102,9 +104,10 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
   slots_ = forward_graph_->outputs().size();
   for (const ir::Node& node : forward_graph_->nodes()) {
     if (node.kind != ir::NodeKind::Call) continue;
-    acts_outside_ |= ops::traits(node.op).effect == ops::Effect::Write;
+    acts_outside_ |= ops::traits(node.op).effect == ops::Effect::Write && node.op.str() != kExpect;
     draws_ |= ops::traits(node.op).effect == ops::Effect::Random;
   }
+  restored_ = devices_to_restore(*forward_graph_);
   find_copies();
   if (options.remember_weights) find_weights();
   if (traced.tangents > 0) {

@@ -100,8 +100,9 @@ class RegionExecutable final : public Executable {
   std::vector<int> leaf_gradients_;  // numbers of those that flow to leaves among the outputs: mostly none
   size_t slots_ = 0;                 // outputs of the forward graph
   size_t symbol_count_ = 0;
-  bool acts_outside_ = false;  // some call writes in place or acts on the world: the graph must not run twice
-  bool draws_ = false;         // random numbers: the program would draw others after the graph
+  bool acts_outside_ = false;         // some call writes in place or acts on the world: the graph must not run twice
+  bool draws_ = false;                // random numbers: the program would draw others after the graph
+  std::vector<at::Device> restored_;  // whose generators are set back where an expectation fails; mostly none
   std::unique_ptr<ir::Graph> forward_graph_;
   std::unique_ptr<backend::CompiledGraph> forward_;
   std::shared_ptr<const BackwardProgram> backward_;

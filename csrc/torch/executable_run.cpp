@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/gil.h"
 #include "torch/executable.h"
+#include "torch/expectations.h"
+#include "torch/generator_states.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -47,6 +49,8 @@ struct RegionExecutable::Call {
 Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObject** outputs) const {
   std::fill_n(outputs, outputs_.size(), nullptr);
   bool late = acts_outside_;
+  std::optional<GeneratorStates> generators;
+  if (!restored_.empty()) generators.emplace(restored_);
   try {
     torch::PyWarningHandler warnings;
     try {
@@ -70,6 +74,10 @@ Ran RegionExecutable::run(PyObject* const* inputs, const int64_t* symbols, PyObj
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);
     error.restore();
     return Ran::Failed;
+  } catch (const Unexpected& error) {
+    if (generators) generators->restore();
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return Ran::Untouched;
   } catch (const std::exception& error) {
     late = late || dynamic_cast<const backend::AfterWriting*>(&error) != nullptr;
     for (size_t i = 0; i < outputs_.size(); ++i) Py_CLEAR(outputs[i]);

@@ -16,6 +16,7 @@
 
 #include "base/once.h"
 #include "guards/origin.h"
+#include "torch/expectations.h"
 #include "torch/functorch.h"
 #include "torch/op_info.h"
 #include "torch/seeding.h"
@@ -158,6 +159,7 @@ Ref tensor_on_array(PyObject* array) {
 
 void register_fetches() {
   register_seeding();
+  register_expectations();
   guards::register_custom_fetch(kOnArray,
                                 [](PyObject* array, const guards::Origin&) { return tensor_on_array(array); });
   guards::register_fetch(guards::OriginKind::TensorGrad, fetch_grad);

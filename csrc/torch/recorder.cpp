@@ -16,6 +16,7 @@
 #include "base/gil.h"
 #include "ops/traits.h"
 #include "torch/convert.h"
+#include "torch/expectations.h"
 #include "torch/library_writes.h"
 #include "torch/number_calls.h"
 #include "torch/seeding.h"
@@ -304,7 +305,11 @@ ir::Node* Recorder::record(const c10::OperatorHandle& handle, const OpInfo& info
 
 void Recorder::keep_random(ir::Node* node) {
   if (is_scouting()) break_now("branches", "draws random numbers");
-  random_.insert(node);
+  kept_.insert(node);
+}
+
+void Recorder::record_expectation(ir::ValueRef value, bool truth) {
+  kept_.insert(add_call(ir::Op(kExpect), {std::move(value), truth}, {}));
 }
 
 void Recorder::record_seed(ir::Arg generator, int64_t seed) {

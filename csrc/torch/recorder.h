@@ -70,6 +70,7 @@ class Recorder {
   std::vector<at::Tensor>& constants() { return constants_; }
   // The program ran the autograd engine itself.
   bool engine_ran() const { return engine_ran_; }
+  void record_expectation(ir::ValueRef value, bool truth);
   // The program seeds a generator; None: all default ones.
   void record_seed(ir::Arg generator, int64_t seed);
   // The program made a generator on the CPU. It lives as long as the recording.
@@ -77,9 +78,9 @@ class Recorder {
   ir::Arg generator_name(const at::Generator& generator) const;
   at::Tensor record_state(const at::Generator& generator);
   void record_set_state(const at::Generator& generator, const at::Tensor& state);
-  // A random call that nothing uses: it moves the generator on.
-  bool must_stay(const ir::Node* node) const { return random_.contains(node); }
-  bool acts() const { return !random_.empty(); }
+  // A call that nothing uses: it moves a generator on, or may stop the graph.
+  bool must_stay(const ir::Node* node) const { return kept_.contains(node); }
+  bool acts() const { return !kept_.empty(); }
   // Primals whose memory was seen by absolute offsets.
   const std::unordered_set<int>& seen_by_offset() const { return seen_by_offset_; }
 
@@ -166,7 +167,7 @@ class Recorder {
   bool engine_ran_ = false;
   std::string failure_;
   std::vector<std::pair<at::Generator, std::string>> made_generators_;  // with their names in the graph
-  std::unordered_set<const ir::Node*> random_;
+  std::unordered_set<const ir::Node*> kept_;
   std::unordered_set<int> seen_by_offset_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/once.h"
 #include "torch/autograd_node.h"
 #include "torch/convert.h"
+#include "torch/expectations.h"
 #include "torch/functorch.h"
 #include "torch/seeding.h"
 #include "torch/sym_node.h"
@@ -262,6 +263,15 @@ const at::Generator& generator_in(PyObject* object) { return reinterpret_cast<TH
 bool is_on_cpu(const at::Generator& generator) { return generator.device().is_cpu(); }
 
 }  // namespace
+
+bool TracerImpl::expect(PyObject* stand_in, bool truth) {
+  const at::Tensor& tensor = THPVariable_Unpack(stand_in);
+  const ir::TensorType& type = recorder_.slot_of(tensor)->type;
+  const bool single = std::all_of(type.sizes.begin(), type.sizes.end(),
+                                  [](const ir::Sym& size) { return size.is_constant() && size.constant() == 1; });
+  if (single) recorder_.record_expectation(recorder_.value_of(tensor), truth);
+  return single;
+}
 
 void TracerImpl::seed(PyObject* generator, int64_t seed) {
   if (calls_) calls_->refuse("a random generator is seeded");

@@ -86,7 +86,7 @@ struct Traced {
   int gradients = 0;
   std::vector<Ref>
       constants;      // tensors built into the graph: node "graphlift::constant" with one argument, the index here
-  bool acts = false;  // generators are seeded or moved on: it runs even where no tensor is made
+  bool acts = false;  // generators are seeded or moved on, or the graph may stop: it runs even where no tensor is made
   // The same as calls of the program's (program_calls.h), where somebody asked; the joint graph has no backward then.
   Ref calls;
   std::string calls_refused;  // why there are none though somebody asked
@@ -157,6 +157,9 @@ class Tracer {
   virtual bool is_scouting() const = 0;
   // Tensors that require gradients, from outside or leaves made here, which these were computed from; borrowed.
   virtual std::vector<PyObject*> sources(std::span<PyObject* const> tensors) = 0;
+
+  // The graph stops where the truth of a stand-in of one element is another (expectations.h). False: it has more.
+  virtual bool expect(PyObject* stand_in, bool truth) = 0;
 
   // A generator from outside is seeded (null: all default ones, as torch.manual_seed does).
   virtual void seed(PyObject* generator, int64_t seed) = 0;

@@ -81,6 +81,7 @@ class TracerImpl final : public Tracer {
   void end_scouting() override { recorder_.end_scouting(); }
   bool is_scouting() const override { return recorder_.is_scouting(); }
   std::vector<PyObject*> sources(std::span<PyObject* const> tensors) override;
+  bool expect(PyObject* stand_in, bool truth) override;
   void seed(PyObject* generator, int64_t seed) override;
   void record_calls(ProgramCalls::Stack stack) override;
   ProgramCalls* calls() const override { return calls_.get(); }

@@ -78,7 +78,7 @@ def helper_with_item(y):
 
 
 def asserting(x):
-    assert x.sum() > -1e9
+    assert x.sum() > -1e9  # as pytest makes it: with more branches in the message
     return x * 2
 
 

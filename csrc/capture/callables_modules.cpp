@@ -236,15 +236,17 @@ const Family& module_callables() {
     all.push_back({"torch.Size.numel", 0, rule_size_numel});
     all.push_back({"torch.nn.attention.flex_attention.flex_attention", 0, rule_flex_attention});
     all.push_back({"torch.nn.attention.flex_attention.create_mask", 0, rule_flex_attention});
-    all.push_back({"torch.fx.traceback.annotate", 0, rule_substitute});
+    for (const char* name :
+         {"torch.fx.traceback.annotate", "torch._higher_order_ops.scan.scan", "torch._higher_order_ops.map.map"})
+      all.push_back({name, 0, rule_substitute});
     all.push_back({"torch.cond", 0, rule_control_flow});
     all.push_back({"torch._higher_order_ops.while_loop.while_loop", 0, rule_control_flow});
     all.push_back({"graphlift.substitutes.sources_of_branches", 0, scout_branches_call});
     all.push_back({"graphlift.substitutes.is_scouted", 0, is_scouted_call});
-    for (const char* own : {"cond_of_torch", "while_loop_of_torch"})
+    for (const char* own : {"cond_of_torch", "while_loop_of_torch", "scan_of_torch", "map_of_torch"})
       all.push_back({names().emplace_back(std::string("graphlift.substitutes.") + own).c_str(), 0, rule_never});
     // What torch.compile runs for them. An associative scan in its generic form is Python code like any other.
-    for (const char* name : {"scan.scan", "map.map", "utils._maybe_compile_and_run_fn"})
+    for (const char* name : {"utils._maybe_compile_and_run_fn"})
       all.push_back({names().emplace_back(std::string("torch._higher_order_ops.") + name).c_str(), 0, rule_never});
     for (const char* name :
          {"upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "_upsample_nearest_exact1d",

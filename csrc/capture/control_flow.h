@@ -8,6 +8,9 @@
 
 namespace graphlift::capture {
 
+// Why a region ends where a predicate is read: no fault of the program's, even where it is to be one graph.
+inline constexpr const char* kControlFlowBreak = "control_flow";
+
 // The function that stands in the callable's place where `code` calls it at `unit`: each place has one, with code and
 // regions of its own. Null without an error: it is no such callable. Borrowed.
 PyObject* control_flow_at(PyCodeObject* code, int unit, PyObject* callable);

@@ -6,6 +6,8 @@
 #include "capture/calls.h"
 #include "capture/computed_arrays.h"
 #include "capture/containers.h"
+#include "capture/control_flow.h"
+#include "capture/dynamo_calls.h"
 #include "capture/expectations.h"
 #include "capture/gradient_hooks.h"
 #include "capture/items.h"
@@ -179,12 +181,21 @@ int is_same(Capture& capture, PyObject* left, PyObject* right) {
   return 0;
 }
 
+namespace {
+
+// In the functions that stand for torch.cond and torch.while_loop it is where graphs end by design.
+const char* branch_break(const Capture& capture) {
+  return in_module(capture, "graphlift.substitutes") ? kControlFlowBreak : "data_dependent_branch";
+}
+
+}  // namespace
+
 int truth(Capture& capture, PyObject* value) {
   if (value == Py_True) return 1;
   if (value == Py_False || value == Py_None) return 0;
   if (torch_layer::is_stand_in(value)) {
     if (const std::optional<bool> expected = expected_truth(capture, value)) return *expected;
-    if (!capture.pending && !PyErr_Occurred()) break_here(capture, "data_dependent_branch");
+    if (!capture.pending && !PyErr_Occurred()) break_here(capture, branch_break(capture));
     return -1;
   }
   if (std::optional<ir::Sym> sym = torch_layer::is_sym_scalar(value) ? capture.tracer->sym_of(value) : std::nullopt)

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "capture/control_flow.h"
 #include "cpython/hook.h"
 #include "engine/program_text.h"
 
@@ -67,7 +68,9 @@ PyObject* class_named(const char* name) {
 }
 
 // Every round of a loop meets it: no surprise to the user, told in detail only.
-bool is_seam(const std::string& id) { return id == "loop_boundary" || id == "inner_generator" || id == "filling"; }
+bool is_seam(const std::string& id) {
+  return id == "loop_boundary" || id == "inner_generator" || id == "filling" || id == capture::kControlFlowBreak;
+}
 
 void warn(const std::string& words) {
   SavedError error;

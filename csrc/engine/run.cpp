@@ -138,6 +138,12 @@ PyObject* meet_error(cpython::Frame frame) {
 
 bool at_real_unit(cpython::Frame frame, int unit) { return frame.position() == unit; }
 
+// It ends where torch.cond or torch.while_loop reads a predicate, or in what stands in their place.
+bool is_of_control_flow(cpython::Frame frame, const Region& region) {
+  const std::string_view id = region.reason->row->id;
+  return id == capture::kControlFlowBreak || (id == "loop_boundary" && is_substitute(frame.code()));
+}
+
 // What the region began can't be taken back: a late internal error is raised. Of others callers go on in eager.
 Ran run_executable(const Region& region, PyObject* const* fetched, const int64_t* symbols, PyObject** tensors) {
   cpython::HookScope nobody(nullptr);  // a custom operator's Python kernel is the operator's own
@@ -371,7 +377,8 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, const Around
       } catch (const InternalError& error) {
         return give_up_on_error(frame, entry, unit, error.what());
       }
-      if (owner_.config.fullgraph && region->reason && !region->returns) return refuse_break(frame, *region);
+      if (owner_.config.fullgraph && region->reason && !region->returns && !is_of_control_flow(frame, *region))
+        return refuse_break(frame, *region);
       if (region->guards) {
         found.prepare(region->guards->fetch_count(), region->guards->symbol_count());
         add_callers(around, region->callers.size(), &found.callers);

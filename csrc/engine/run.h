@@ -116,6 +116,8 @@ bool is_captured_alone(PyCodeObject* code);
 
 // Code that is never captured as a root of its own: torch's and the standard library's machinery.
 bool is_skipped(PyCodeObject* code);
+// Code of graphlift that is captured in the place of something else.
+bool is_substitute(PyCodeObject* code);
 // The import system and torch's own tracing: neither they nor what they call is any part of the program.
 bool is_left_alone(PyCodeObject* code);
 bool is_disabled(PyObject* function);

@@ -40,12 +40,16 @@ const Folders& folders() {
 }
 
 // Of graphlift: what is captured in the place of something else.
-bool is_substitute(std::string_view file) { return file == "substitutes.py" || file == "attention.py"; }
+bool is_substitute(std::string_view file) {
+  const std::string& ours = folders().ours;
+  return starts_with(file, ours) &&
+         (file.substr(ours.size()) == "substitutes.py" || file.substr(ours.size()) == "attention.py");
+}
 
 bool is_machinery(std::string_view file) {
   const auto& [torch, ours, library] = folders();
   if (file.empty() || file[0] == '<') return starts_with(file, "<frozen");
-  if (starts_with(file, ours)) return !is_substitute(file.substr(ours.size()));
+  if (starts_with(file, ours)) return !is_substitute(file);
   if (starts_with(file, torch)) {
     const std::string_view rest = file.substr(torch.size());
     for (std::string_view part : kTorchMachinery)
@@ -84,6 +88,8 @@ bool of_file(PyCodeObject* code) {
 }  // namespace
 
 bool is_skipped(PyCodeObject* code) { return of_file<is_machinery>(code); }
+
+bool is_substitute(PyCodeObject* code) { return of_file<is_substitute>(code); }
 
 bool is_left_alone(PyCodeObject* code) { return of_file<is_left_alone>(code); }
 

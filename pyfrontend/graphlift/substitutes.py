@@ -8,6 +8,8 @@ import contextlib
 import types
 
 import torch
+from torch._higher_order_ops.map import map as torch_map
+from torch._higher_order_ops.scan import scan as torch_scan
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.utils import checkpoint as torch_checkpoint
 
@@ -323,8 +325,76 @@ def while_loop_of_torch(cond_fn, body_fn, carried_inputs):
     return ORIGINALS[torch_while_loop](cond_fn, body_fn, carried_inputs)
 
 
+_MOST_ROUNDS = 64  # of a loop that becomes part of the graph
+
+
+def _rounds(tensors):
+    """How often a function is called with a part of each tensor; 0: torch refuses, or the graph would be too long."""
+    if not tensors or not all(_is_tensor(tensor) and tensor.dim() > 0 for tensor in tensors):
+        return 0
+    counts = [tensor.shape[0] for tensor in tensors]
+    return counts[0] if all(count == counts[0] for count in counts) and counts[0] <= _MOST_ROUNDS else 0
+
+
+def _stacked(results):
+    return _of_each_tensor(lambda *tensors: torch.stack(tensors), *results)
+
+
+def scan(combine_fn, init, xs, *, dim=0, reverse=False):
+    """torch._higher_order_ops.scan: its rounds, one behind another. What torch would refuse is left to torch's own."""
+    given, carried = _tensors_in(xs), _tensors_in(init)
+    proper = _holds_tensors(init) and _holds_tensors(xs) and carried and type(dim) is int and type(reverse) is bool
+    if not proper or not given or not all(-given[0].dim() <= dim < tensor.dim() for tensor in given):
+        return scan_of_torch(combine_fn, init, xs, dim=dim, reverse=reverse)
+    dim = dim + given[0].dim() if dim < 0 else dim
+    parts = _of_each_tensor(lambda tensor: torch.movedim(tensor, dim, 0), xs)
+    count, results = _rounds(_tensors_in(parts)), []
+    carry = init
+    for i in reversed(range(count)) if reverse else range(count):
+        part = _of_each_tensor(lambda tensor, i=i: tensor[i], parts)
+        made = combine_fn(carry, part)
+        if not _is_round(made, carry, part):
+            return scan_of_torch(combine_fn, init, xs, dim=dim, reverse=reverse)
+        carry, result = made
+        results.append(result)
+    if not results:
+        return scan_of_torch(combine_fn, init, xs, dim=dim, reverse=reverse)
+    out = _stacked(results[::-1] if reverse else results)
+    return carry, _of_each_tensor(lambda tensor: torch.movedim(tensor, 0, dim) if dim < tensor.dim() else tensor, out)
+
+
+def _is_round(made, carry, part):
+    if type(made) not in (tuple, list) or len(made) != 2 or not _holds_tensors(made[1]):
+        return False
+    if not _are_alike(made[0], carry) or _are_among(made, (carry, part)):
+        return False
+    pairs = zip(_tensors_in(made[0]), _tensors_in(carry), strict=True)
+    return all(new.shape == old.shape for new, old in pairs)
+
+
+def map_over(f, xs, *args):
+    """torch._higher_order_ops.map: a call for each part. What torch would refuse is left to torch's own."""
+    count, results = _rounds(_tensors_in(xs)) if _holds_tensors(xs) else 0, []
+    for i in range(count):
+        part = _of_each_tensor(lambda tensor, i=i: tensor[i], xs)
+        results.append(f(part, *args))
+        if not _holds_tensors(results[-1]) or _are_among(results[-1], (part, args)):
+            return map_of_torch(f, xs, *args)
+    return _stacked(results) if results else map_of_torch(f, xs, *args)
+
+
+def scan_of_torch(combine_fn, init, xs, *, dim=0, reverse=False):
+    """A break: torch compiles the function in each call, or says what is wrong with it."""
+    return ORIGINALS[torch_scan](combine_fn, init, xs, dim=dim, reverse=reverse)
+
+
+def map_of_torch(f, xs, *args):
+    """The same."""
+    return ORIGINALS[torch_map](f, xs, *args)
+
+
 # Copies of torch's own, in whose place nothing stands.
-ORIGINALS = {function: _copy(function) for function in (torch.cond, torch_while_loop)}
+ORIGINALS = {function: _copy(function) for function in (torch.cond, torch_while_loop, torch_scan, torch_map)}
 CONTROL_FLOW = {torch.cond: cond, torch_while_loop: while_loop}
 
 
@@ -374,6 +444,8 @@ def annotate(annotation_dict):
 # By module and qualified name of the original.
 TABLE = {
     "torch.fx.traceback.annotate": annotate,
+    "torch._higher_order_ops.scan.scan": scan,
+    "torch._higher_order_ops.map.map": map_over,
     "torch._C._nn.one_hot": one_hot,
     **{f"torch._C._nn.{name}": _upsampling(name) for name in _UPSAMPLING},
     "functools.cached_property.__get__": cached_property_get,

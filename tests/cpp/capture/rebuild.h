@@ -68,6 +68,7 @@ class FakeTracer final : public torch_layer::Tracer {
   bool is_scouting() const override { return false; }
   std::vector<PyObject*> sources(std::span<PyObject* const>) override { return {}; }
   void end_checkpoint() override {}
+  bool expect(PyObject*, bool) override { return false; }
   void seed(PyObject*, int64_t) override {}
   Ref number_input(PyObject*) override { return Ref(); }
   std::optional<int> number_primal(PyObject*) const override { return std::nullopt; }

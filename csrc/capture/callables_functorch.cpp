@@ -1,5 +1,6 @@
 // Owns: rows and rules for the C functions of functorch and of forward-mode gradients: levels are opened and closed on
 // stand-ins, so that torch's own transforms reach the recorder. Must not: let a level outlive its region.
+#include "capture/attributes.h"
 #include "capture/c_proxies.h"
 #include "capture/callables.h"
 #include "capture/calls.h"
@@ -17,6 +18,23 @@ Ref rule_open(Capture& c, const CallArgs& call) {
   Ref level = run_prepared(c, call, kSymbolic);
   if (level) c.open_levels.push_back(c.root_instructions());
   return level;
+}
+
+// torch.inference_mode(mode), entered and left.
+Ref rule_begin_inference(Capture& c, const CallArgs& call) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString("mode"));
+  const Ref mode = call.nargs == 1 && name ? get_attr(c, call.args[0], name.get()) : Ref();
+  if (!mode) return PyErr_Occurred() || c.pending ? Ref() : break_here(c, "ambient_change", describe(call.callable));
+  if (!PyBool_Check(mode.get()) || c.tracer->calls()) return break_here(c, "ambient_change", describe(call.callable));
+  c.tracer->begin_inference(mode.get() == Py_True);
+  c.open_levels.push_back(c.root_instructions());
+  return Ref::borrow(Py_None);
+}
+
+Ref rule_end_inference(Capture& c, const CallArgs& call) {
+  if (!c.tracer->end_inference()) return break_here(c, "ambient_change", describe(call.callable));
+  c.open_levels.pop_back();
+  return Ref::borrow(Py_None);
 }
 
 Ref rule_close(Capture& c, const CallArgs& call) {
@@ -57,6 +75,8 @@ Ref rule_compiled_engine(Capture& c, const CallArgs& call) {
 
 const Family& functorch_callables() {
   static const Family rows = {
+      {"torch.autograd.grad_mode.inference_mode.__enter__", 0, rule_begin_inference},
+      {"torch.autograd.grad_mode.inference_mode.__exit__", 0, rule_end_inference},
       {"torch._C._functorch._vmap_increment_nesting", 0, rule_open},
       {"torch._C._functorch._vmap_decrement_nesting", 0, rule_close},
       {"torch._C._functorch._grad_increment_nesting", 0, rule_open},

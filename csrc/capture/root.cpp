@@ -418,6 +418,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
     }
     drop_generators();
   }
+  while (capture_.tracer->end_inference());
   if (!finished_) capture_.tracer->stop();
   if (capture_.internal_error) throw InternalError(*capture_.internal_error);
   return done;

@@ -264,6 +264,12 @@ bool is_on_cpu(const at::Generator& generator) { return generator.device().is_cp
 
 }  // namespace
 
+bool TracerImpl::end_inference() {
+  if (inference_modes_.empty()) return false;
+  inference_modes_.pop_back();
+  return true;
+}
+
 bool TracerImpl::expect(PyObject* stand_in, bool truth) {
   const at::Tensor& tensor = THPVariable_Unpack(stand_in);
   const ir::TensorType& type = recorder_.slot_of(tensor)->type;

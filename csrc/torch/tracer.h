@@ -158,6 +158,11 @@ class Tracer {
   // Tensors that require gradients, from outside or leaves made here, which these were computed from; borrowed.
   virtual std::vector<PyObject*> sources(std::span<PyObject* const> tensors) = 0;
 
+  // Tensors made from now on are inference tensors, or not; until the end of the innermost of these. What is open when
+  // the recording ends must be closed before.
+  virtual void begin_inference(bool mode) = 0;
+  virtual bool end_inference() = 0;  // false: none is open
+
   // The graph stops where the truth of a stand-in of one element is another (expectations.h). False: it has more.
   virtual bool expect(PyObject* stand_in, bool truth) = 0;
 

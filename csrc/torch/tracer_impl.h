@@ -2,6 +2,7 @@
 // Must not: leave csrc/torch (tracer.h is the face).
 #pragma once
 
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/function.h>
 
@@ -81,6 +82,8 @@ class TracerImpl final : public Tracer {
   void end_scouting() override { recorder_.end_scouting(); }
   bool is_scouting() const override { return recorder_.is_scouting(); }
   std::vector<PyObject*> sources(std::span<PyObject* const> tensors) override;
+  void begin_inference(bool mode) override { inference_modes_.push_back(std::make_unique<c10::InferenceMode>(mode)); }
+  bool end_inference() override;
   bool expect(PyObject* stand_in, bool truth) override;
   void seed(PyObject* generator, int64_t seed) override;
   void record_calls(ProgramCalls::Stack stack) override;
@@ -109,7 +112,8 @@ class TracerImpl final : public Tracer {
 
   ir::ShapeEnv* shapes_;
   Recorder recorder_;
-  std::unique_ptr<ProgramCalls> calls_;  // null: nobody asked
+  std::unique_ptr<ProgramCalls> calls_;                               // null: nobody asked
+  std::vector<std::unique_ptr<c10::InferenceMode>> inference_modes_;  // innermost last
   std::vector<Primal> primals_;
   std::unordered_map<PyObject*, int> by_object_;
   std::unordered_map<const c10::TensorImpl*, int> by_stand_in_;

@@ -68,6 +68,8 @@ class FakeTracer final : public torch_layer::Tracer {
   bool is_scouting() const override { return false; }
   std::vector<PyObject*> sources(std::span<PyObject* const>) override { return {}; }
   void end_checkpoint() override {}
+  void begin_inference(bool) override {}
+  bool end_inference() override { return false; }
   bool expect(PyObject*, bool) override { return false; }
   void seed(PyObject*, int64_t) override {}
   Ref number_input(PyObject*) override { return Ref(); }

@@ -47,7 +47,9 @@ std::string act_of(const ir::Graph& graph) {
   for (const ir::Node& node : graph.nodes()) {
     if (node.kind != ir::NodeKind::Call || is_expectation(node)) continue;
     const ops::Effect effect = ops::traits(node.op).effect;
-    const bool of_generators = effect == ops::Effect::Random && node.op.str().starts_with("graphlift::");
+    // What the program seeds itself it seeds again.
+    const bool of_generators =
+        effect == ops::Effect::Random && node.op.str().starts_with("graphlift::") && node.op.str() != kManualSeed;
     if (effect == ops::Effect::Write || of_generators || takes_generator(node)) return std::string(node.op.str());
   }
   return "";

@@ -15,13 +15,14 @@ namespace graphlift::torch_layer {
 std::vector<at::Device> devices_to_restore(const ir::Graph& graph) {
   std::vector<at::Device> devices;
   if (!has_expectations(graph)) return devices;
+  const auto add = [&](at::Device device) {
+    if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
+  };
   for (const ir::Node& node : graph.nodes()) {
     if (node.kind != ir::NodeKind::Call || ops::traits(node.op).effect != ops::Effect::Random) continue;
-    for (const auto& output : node.outputs) {
-      if (!output) continue;
-      const at::Device device = to_torch(output->device);
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) devices.push_back(device);
-    }
+    if (node.outputs.empty()) add(at::kCPU);
+    for (const auto& output : node.outputs)
+      if (output) add(to_torch(output->device));
   }
   return devices;
 }

@@ -154,6 +154,22 @@ def test_random_numbers_are_drawn_once():
     assert graphlift.graph_count() == 1
 
 
+def test_seeding():
+    def program(x):
+        before = torch.rand(2)
+        torch.manual_seed(9)
+        noise = torch.rand(6)
+        assert (x + noise > 0).all()
+        return before, noise + torch.randn(6) * x
+
+    compiled, outcomes = graphlift.compile(program, fullgraph=True), []
+    for function in (program, compiled):
+        torch.manual_seed(5)
+        outcomes.append([told(function, x) for x in (GOOD, BAD - 5, GOOD, BAD - 5)] + [torch.rand(2)])
+    same(*outcomes)
+    assert graphlift.graph_count() == 1
+
+
 def test_generators_from_outside():
     def program(x, generator):
         noise = torch.rand(6, generator=generator)

@@ -99,6 +99,7 @@ class Capture {
   Dynamic dynamic;
   Seen* seen;
   Limits limits;
+  bool recorded = false;  // Request::recorded
   guards::GuardSet guards;
   Objects objects;
   ir::ShapeEnv shapes;

@@ -75,7 +75,7 @@ std::optional<bool> expected_truth(Capture& c, PyObject* stand_in) {
   const Standing& at = c.standing[c.frames.size() - 1];
   if (at.frame.raw() != c.frames.back().raw()) return std::nullopt;
   const std::optional<bool> truth = truth_without_raise(cpython::decode(at.frame.code()), at.unit);
-  return truth && c.tracer->expect(stand_in, *truth) ? truth : std::nullopt;
+  return truth && c.tracer->expect(stand_in, *truth, c.recorded) ? truth : std::nullopt;
 }
 
 bool may_rely(Capture& c, const torch_layer::Traced& traced) {

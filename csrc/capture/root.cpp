@@ -369,6 +369,7 @@ bool Attempt::run(Captured* out, size_t* next_stop, std::optional<Break>* reason
   capture_.handled_before = handled_before_ ? handled_before_.get() : Py_None;
   cpython::Frame frame = request_.frame;
   capture_.limits = request_.limits;
+  capture_.recorded = request_.recorded;
   capture_.wrapped_function = request_.wrapped_function;
   capture_.tracer = torch_layer::Tracer::create(
       &capture_.shapes, [this](const char* kind, const std::string& detail) { break_here(capture_, kind, detail); },

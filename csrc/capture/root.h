@@ -24,7 +24,8 @@ struct Request {
   Seen* seen = nullptr;
   PyObject* (*wrapped_function)(PyObject* callable) = nullptr;
   Limits limits;
-  bool calls = false;  // torch's functions as the program calls them are recorded, too
+  bool calls = false;     // torch's functions as the program calls them are recorded, too
+  bool recorded = false;  // launches on a GPU are recorded: a graph that reads a value there can't be
 };
 
 struct Captured {

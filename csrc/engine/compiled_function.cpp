@@ -51,7 +51,7 @@ PyObject* frameless(CompiledFunction* self, PyObject* const* args, size_t nargsf
       const auto ran = run_region(*region, fetched.data(), symbols.data(), &exit);
       if (ran == torch_layer::Ran::Untouched) {
         leave_error_to_program(code);
-        at->second.note_stop(region);
+        self->owner->entry(code).units[0].note_stop(region);  // tables may have changed while it ran
         cpython::HookScope nobody(nullptr);
         return PyObject_Vectorcall(self->function, args, nargsf, kwnames);
       }

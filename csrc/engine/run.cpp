@@ -313,6 +313,8 @@ RegionPtr Runner::make(cpython::Frame frame, const Around* around, CodeEntry& en
   const capture::Callers callers = callers_for(frame, at, around);
   capture::Request request{
       frame, &callers, owner_.config.dynamic, &at.seen, wrapped_function, {}, owner_.config.backend->wants_calls()};
+  const std::string& mode = owner_.config.how.mode;
+  request.recorded = !owner_.config.fullgraph && (mode == "reduce-overhead" || mode == "max-autotune");
   capture::Captured captured = capture::capture_region(request);
   counters().captures += static_cast<uint64_t>(captured.attempts);
   capture::Captured facts;
@@ -396,7 +398,7 @@ PyObject* Runner::run_frame(cpython::Frame frame, CodeEntry& entry, const Around
       try {
         const Ran ran = run_region(*region, found.fetched->data(), found.symbols->data(), &exit);
         if (ran == Ran::Untouched) {
-          at.note_stop(region);
+          owner_.entry(frame.code()).units[unit].note_stop(region);  // tables may have changed while it ran
           return meet_error(frame);
         }
         if (ran == Ran::Failed) return leave_with_error(frame, unit);

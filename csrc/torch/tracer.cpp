@@ -270,11 +270,12 @@ bool TracerImpl::end_inference() {
   return true;
 }
 
-bool TracerImpl::expect(PyObject* stand_in, bool truth) {
+bool TracerImpl::expect(PyObject* stand_in, bool truth, bool on_cpu) {
   const at::Tensor& tensor = THPVariable_Unpack(stand_in);
   const ir::TensorType& type = recorder_.slot_of(tensor)->type;
   const bool single = std::all_of(type.sizes.begin(), type.sizes.end(),
                                   [](const ir::Sym& size) { return size.is_constant() && size.constant() == 1; });
+  if (on_cpu && !to_torch(type.device).is_cpu()) return false;
   if (single) recorder_.record_expectation(recorder_.value_of(tensor), truth);
   return single;
 }

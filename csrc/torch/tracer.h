@@ -163,8 +163,9 @@ class Tracer {
   virtual void begin_inference(bool mode) = 0;
   virtual bool end_inference() = 0;  // false: none is open
 
-  // The graph stops where the truth of a stand-in of one element is another (expectations.h). False: it has more.
-  virtual bool expect(PyObject* stand_in, bool truth) = 0;
+  // The graph stops where the truth of a stand-in of one element is another (expectations.h). False: it has more, or
+  // is not on the CPU where it must be.
+  virtual bool expect(PyObject* stand_in, bool truth, bool on_cpu) = 0;
 
   // A generator from outside is seeded (null: all default ones, as torch.manual_seed does).
   virtual void seed(PyObject* generator, int64_t seed) = 0;

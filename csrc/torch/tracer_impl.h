@@ -84,7 +84,7 @@ class TracerImpl final : public Tracer {
   std::vector<PyObject*> sources(std::span<PyObject* const> tensors) override;
   void begin_inference(bool mode) override { inference_modes_.push_back(std::make_unique<c10::InferenceMode>(mode)); }
   bool end_inference() override;
-  bool expect(PyObject* stand_in, bool truth) override;
+  bool expect(PyObject* stand_in, bool truth, bool on_cpu) override;
   void seed(PyObject* generator, int64_t seed) override;
   void record_calls(ProgramCalls::Stack stack) override;
   ProgramCalls* calls() const override { return calls_.get(); }

@@ -96,6 +96,13 @@ def branches(x):
     return y - 1
 
 
+@breaks("control_flow")
+def takes_a_branch_of_torch_cond(x):
+    y = x * 2
+    y = torch.cond(y.sum() > 1e9, lambda a: a.sin(), lambda a: a.cos(), (y,))  # break
+    return y + 1
+
+
 @breaks("data_dependent_number")
 def makes_a_number(x):
     y = x * 2

@@ -13,9 +13,9 @@ from graphlift import _C
 
 ROWS = {row: (sentence, hint) for row, sentence, hint in _C.breaks()}
 # What every round of a loop meets is told in detail only, and not counted. A container is filled behind another break;
-# a generator is another one in a later round.
-SEAMS = ("loop_boundary", "inner_generator", "filling")
-NEVER_FIRST = ("filling", "generator_argument")
+# a generator is another one in a later round. Where torch.cond reads its predicate a graph ends by design.
+SEAMS = ("loop_boundary", "inner_generator", "filling", "control_flow")
+NEVER_FIRST = ("filling", "generator_argument", "control_flow")
 
 
 def marked_line(program):

@@ -70,7 +70,7 @@ class FakeTracer final : public torch_layer::Tracer {
   void end_checkpoint() override {}
   void begin_inference(bool) override {}
   bool end_inference() override { return false; }
-  bool expect(PyObject*, bool) override { return false; }
+  bool expect(PyObject*, bool, bool) override { return false; }
   void seed(PyObject*, int64_t) override {}
   Ref number_input(PyObject*) override { return Ref(); }
   std::optional<int> number_primal(PyObject*) const override { return std::nullopt; }

@@ -170,14 +170,14 @@ class Cuda final : public backend::Backend {
       ++backend::counters().kernels;
       return make_kernel_call(node, parts.memory[index], kernels[index]);
     };
-    auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph);
+    auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph, how.saved_from);
     if (!records(how)) return program;
     if (const std::string why = unrecordable(graph); !why.empty()) {
       log(Artifact::PerfHints, "a graph is launched call by call, not as a CUDA graph: it has " + why);
       return program;
     }
     const c10::Device place(static_cast<c10::DeviceType>(device_type_), static_cast<c10::DeviceIndex>(device));
-    return make_replayed(std::move(program), graph, place.type(), make_graph_recorder(place));
+    return make_replayed(std::move(program), graph, place.type(), make_graph_recorder(place), how.saved_from);
   }
 
   bool chooses_layouts() const override { return true; }

@@ -7,6 +7,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "backends/cuda/driver.h"
+#include "backends/reference/placement.h"
 #include "base/gil.h"
 
 namespace graphlift::cuda {
@@ -16,7 +17,7 @@ namespace py = pybind11;
 
 class Graph final : public Launches {
  public:
-  explicit Graph(py::object graph) : graph_(std::move(graph)), replay_(graph_.attr("replay")) {}
+  explicit Graph(py::object recorded) : graph_(std::move(recorded)), replay_(graph_.attr("graph").attr("replay")) {}
   ~Graph() override {
     if (!Py_IsInitialized()) {
       graph_.release();  // the interpreter ended, and its objects with it
@@ -25,6 +26,11 @@ class Graph final : public Launches {
     }
     WithGil gil;
     replay_ = py::object();
+    try {
+      graph_.attr("close")();
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable("a CUDA graph's end");
+    }
     graph_ = py::object();
   }
   Graph(const Graph&) = delete;
@@ -35,24 +41,47 @@ class Graph final : public Launches {
     if (!py::reinterpret_steal<py::object>(PyObject_CallNoArgs(replay_.ptr()))) throw python_error();
   }
 
+  // Needs the GIL.
+  py::object inner_memory() const { return graph_.attr("inner"); }
+
  private:
   py::object graph_, replay_;
+};
+
+// Says where memory is to come from while a program is recorded.
+class Placement final : public reference::PlacementListener {
+ public:
+  explicit Placement(py::object place) : place_(std::move(place)) {}
+  void place(bool leaving) override {
+    WithGil gil;
+    try {
+      place_(leaving);
+    } catch (py::error_already_set& error) {
+      throw std::runtime_error(error.what());
+    }
+  }
+
+ private:
+  const py::object place_;
 };
 
 class GraphRecorder final : public Recorder {
  public:
   explicit GraphRecorder(c10::Device device) : device_(device) {}
 
-  std::unique_ptr<Launches> record(const std::function<void()>& run) const override {
+  std::unique_ptr<Launches> record(const std::function<void()>& run, const Launches* beside) const override {
     const c10::DeviceGuard guard(device_);
     WithGil gil;
     try {
       const py::object record = py::module_::import("graphlift.cuda_graphs").attr("record");
-      const py::cpp_function launch([&] {
+      const py::cpp_function launch([&](py::object place) {
+        Placement placement(std::move(place));
+        const reference::ListenToPlacement listening(&placement);
         WithoutGil release;
         run();
       });
-      return std::make_unique<Graph>(record(launch, device_.index()));
+      const py::object memory = beside ? static_cast<const Graph*>(beside)->inner_memory() : py::none();
+      return std::make_unique<Graph>(record(launch, device_.index(), memory));
     } catch (py::error_already_set& error) {
       throw std::runtime_error(error.what());
     }

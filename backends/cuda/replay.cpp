@@ -2,13 +2,12 @@
 #include "backends/cuda/replay.h"
 
 #include <ATen/ATen.h>
-#include <c10/util/SmallVector.h>
 
 #include <algorithm>
 #include <mutex>
 #include <optional>
-#include <unordered_map>
 
+#include "backends/cuda/recording.h"
 #include "base/log.h"
 #include "ops/traits.h"
 
@@ -18,133 +17,6 @@ namespace {
 constexpr int kRunsBefore = 2;         // as it is: libraries make their workspaces, and inputs show which of them move
 constexpr size_t kMostRecordings = 4;  // of one set of sizes
 constexpr size_t kMostSizes = 8;
-
-// Memory that recordings write their results to. An input that lies there comes back in later calls.
-class OwnedMemory {
- public:
-  void add(const void* place) { change(place, 1); }
-  void drop(const void* place) { change(place, -1); }
-  bool holds(const at::Tensor& tensor) const {
-    const std::lock_guard lock(mutex_);
-    return counts_.count(tensor.storage().data()) > 0;
-  }
-
- private:
-  void change(const void* place, int by) {
-    const std::lock_guard lock(mutex_);
-    if ((counts_[place] += by) == 0) counts_.erase(place);
-  }
-  mutable std::mutex mutex_;
-  std::unordered_map<const void*, int> counts_;
-};
-
-OwnedMemory& owned() {
-  static auto* memory = new OwnedMemory;
-  return *memory;
-}
-
-// The same memory as another tensor, with a history and a version of its own.
-at::Tensor same_memory(const at::Tensor& tensor) {
-  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(tensor.storage()),
-                                                             tensor.key_set(), tensor.dtype());
-  made.unsafeGetTensorImpl()->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
-  return made;
-}
-
-// Bytes from a tensor's first element to behind its last one, whatever lies between.
-size_t extent(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return 0;
-  int64_t last = 0;
-  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  return static_cast<size_t>(last + 1) * tensor.itemsize();
-}
-
-// Memory of the recording's own that is read in place of an input.
-at::Tensor stand_in(const at::Tensor& input) {
-  const auto elements = static_cast<int64_t>(extent(input) / input.itemsize());
-  at::Tensor flat = at::empty({elements}, input.options());
-  flat.unsafeGetTensorImpl()->set_sizes_and_strides(input.sizes(), input.strides(), 0);
-  return flat;
-}
-
-// One recording: where its inputs lie, and its results.
-class Recording {
- public:
-  explicit Recording(const Recorder& recorder) : recorder_(recorder) {}
-  Recording(const Recording&) = delete;
-  Recording& operator=(const Recording&) = delete;
-  ~Recording() {
-    for (const at::Tensor& result : results_)
-      if (result.defined()) owned().drop(result.storage().data());
-  }
-
-  // Reads inputs where they lie, but for those that vary.
-  void record(const backend::CompiledGraph& program, const void* queue, at::Tensor* inputs, size_t count,
-              const std::vector<bool>& varies, std::span<const int64_t> symbols, size_t results) {
-    queue_ = queue;
-    std::vector<at::Tensor> seen;
-    for (size_t i = 0; i < count; ++i) {
-      copies_.push_back(varies[i] && inputs[i].defined() ? stand_in(inputs[i]) : at::Tensor());
-      places_.push_back(place_of(inputs[i]));
-      seen.push_back(copies_[i].defined()  ? same_memory(copies_[i])
-                     : inputs[i].defined() ? same_memory(inputs[i])
-                                           : at::Tensor());
-    }
-    results_.resize(results);
-    launches_ = recorder_.record([&] { program.run(seen.data(), symbols.data(), results_.data()); });
-    for (const at::Tensor& result : results_)
-      if (result.defined()) owned().add(result.storage().data());
-    for (const at::Tensor& result : results_) uses_.push_back(result.defined() ? result.storage().use_count() : 0);
-  }
-
-  // Why the recording can't stand for a call; empty: it can.
-  std::string refusal(const at::Tensor* inputs, size_t count, c10::DeviceType device) const {
-    for (const at::Tensor& result : results_) {
-      if (!result.defined()) continue;
-      if (result.device().type() != device) return "a result is not on the GPU";
-      for (size_t i = 0; i < count; ++i)
-        if (inputs[i].defined() && (result.storage().is_alias_of(inputs[i].storage()) ||
-                                    (copies_[i].defined() && result.storage().is_alias_of(copies_[i].storage()))))
-          return "a result shares memory with an input";
-    }
-    return "";
-  }
-
-  bool serves(const at::Tensor* inputs, const void* queue) const {
-    if (queue != queue_) return false;
-    for (size_t i = 0; i < places_.size(); ++i)
-      if (copies_[i].defined() ? !inputs[i].defined() : places_[i] != place_of(inputs[i])) return false;
-    return true;
-  }
-
-  bool in_use() const {
-    for (size_t i = 0; i < results_.size(); ++i)
-      if (results_[i].defined() && results_[i].storage().use_count() > uses_[i]) return true;
-    return false;
-  }
-
-  void replay(at::Tensor* inputs, at::Tensor* results) const {
-    for (size_t i = 0; i < copies_.size(); ++i) {
-      if (copies_[i].defined())
-        recorder_.copy(copies_[i].mutable_data_ptr(), inputs[i].const_data_ptr(), extent(inputs[i]));
-      inputs[i].reset();
-    }
-    launches_->replay();
-    for (size_t i = 0; i < results_.size(); ++i)
-      if (results_[i].defined()) results[i] = same_memory(results_[i]);
-  }
-
-  static const void* place_of(const at::Tensor& tensor) { return tensor.defined() ? tensor.const_data_ptr() : nullptr; }
-
- private:
-  const Recorder& recorder_;
-  const void* queue_ = nullptr;
-  std::vector<at::Tensor> copies_;   // per input: the recording's own memory, or undefined
-  std::vector<const void*> places_;  // per input: where it lay
-  std::vector<at::Tensor> results_;
-  std::vector<size_t> uses_;  // of a result's memory by the recording itself
-  std::unique_ptr<Launches> launches_;
-};
 
 // What is known of calls with the same sizes.
 struct Calls {
@@ -173,13 +45,14 @@ std::vector<bool> written_inputs(const ir::Graph& graph) {
 class Replayed final : public backend::CompiledGraph {
  public:
   Replayed(std::unique_ptr<backend::CompiledGraph> program, const ir::Graph& graph, c10::DeviceType device,
-           std::shared_ptr<const Recorder> recorder)
+           std::shared_ptr<const Recorder> recorder, size_t saved_from)
       : program_(std::move(program)),
         recorder_(std::move(recorder)),
         device_(device),
         inputs_(graph.inputs().size()),
         outputs_(graph.outputs().size()),
         symbols_(ir::symbol_count(graph)),
+        saved_from_(saved_from),
         written_(written_inputs(graph)) {}
 
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override {
@@ -195,12 +68,19 @@ class Replayed final : public backend::CompiledGraph {
     observe(calls, inputs);
     const std::optional<const void*> queue = recorder_->queue();
     if (++calls->runs <= kRunsBefore || !queue) return false;
-    const Recording* found = nullptr;
     for (const auto& recording : calls->recordings)
-      if (!found && recording->serves(inputs, *queue) && !recording->in_use()) found = recording.get();
-    if (!found) found = make(calls, inputs, *queue);
-    if (!found) return false;
-    found->replay(inputs, outputs);
+      if (recording->matches(inputs, *queue) && replayed(*recording, inputs, outputs)) return true;
+    std::unique_ptr<Recording> made = make_room(calls) ? make(calls, inputs, *queue) : nullptr;
+    if (!made) return false;
+    calls->recordings.push_back(std::move(made));
+    return replayed(*calls->recordings.back(), inputs, outputs);
+  }
+
+  // False: somebody needs what it writes over, or another thread is in its memory.
+  static bool replayed(const Recording& recording, at::Tensor* inputs, at::Tensor* outputs) {
+    const std::unique_lock lock(recording.memory().mutex(), std::try_to_lock);
+    if (!lock || !recording.is_free(inputs)) return false;
+    recording.replay(inputs, outputs);
     ++backend::counters().replays;
     return true;
   }
@@ -233,28 +113,55 @@ class Replayed final : public backend::CompiledGraph {
   }
   void observe(Calls* calls, const at::Tensor* inputs) const { observe(calls, inputs, inputs_); }
 
-  const Recording* make(Calls* calls, at::Tensor* inputs, const void* queue) const {
-    if (calls->recordings.size() == kMostRecordings) {
-      const auto free = std::find_if(calls->recordings.begin(), calls->recordings.end(),
-                                     [](const auto& recording) { return !recording->in_use(); });
-      if (free == calls->recordings.end() || calls->runs > kMostRemade) return tell_of_plain_runs(), nullptr;
-      calls->recordings.erase(free);
-    }
+  // False: there are many recordings, and no call may take one's place.
+  bool make_room(Calls* calls) const {
+    auto& recordings = calls->recordings;
+    if (recordings.size() < kMostRecordings) return true;
+    const auto idle =
+        std::find_if(recordings.begin(), recordings.end(), [](const auto& one) { return !one->in_use(); });
+    if (idle == recordings.end() || calls->runs > kMostRemade) return tell_of_plain_runs(), false;
+    recordings.erase(idle);
+    return true;
+  }
+
+  std::unique_ptr<Recording> make(Calls* calls, at::Tensor* inputs, const void* queue) const {
     std::vector<bool> varies = calls->varies;
     for (size_t i = 0; i < inputs_; ++i)
-      if (varies[i] && inputs[i].defined()) varies[i] = !owned().holds(inputs[i]);
+      if (varies[i] && inputs[i].defined()) varies[i] = !is_recorded_result(inputs[i]);
     for (size_t i = 0; i < inputs_; ++i)
       if (varies[i] && written_[i])
         return refuse("an input that is written to comes from another place in each call"), nullptr;
-    auto made = std::make_unique<Recording>(*recorder_);
+    const std::shared_ptr<InnerMemory> memory = memory_for(inputs, queue);
+    const std::unique_lock lock(memory->mutex(), std::try_to_lock);
+    if (!lock || !memory->can_grow(inputs, inputs_, memory->in_use(inputs, inputs_))) return nullptr;
+    auto made = std::make_unique<Recording>(*recorder_, memory, saved_from_);
+    std::string why;
     try {
-      made->record(*program_, queue, inputs, inputs_, varies, calls->symbols, outputs_);
+      made->record(*program_, inputs, inputs_, varies, calls->symbols, outputs_);
+      why = made->refusal(inputs, inputs_, device_);
     } catch (const std::exception& error) {
-      return refuse(error.what()), nullptr;
+      why = error.what();
     }
-    if (std::string why = made->refusal(inputs, inputs_, device_); !why.empty()) return refuse(why), nullptr;
-    calls->recordings.push_back(std::move(made));
-    return calls->recordings.back().get();
+    if (why.empty()) return made;
+    refuse(why);
+    return nullptr;
+  }
+
+  // That of the recording that made the inputs, if it can be recorded in; or one of this program's recordings.
+  std::shared_ptr<InnerMemory> memory_for(const at::Tensor* inputs, const void* queue) const {
+    std::vector<std::shared_ptr<InnerMemory>> known = memory_;
+    for (size_t i = 0; i < inputs_; ++i)
+      if (const auto result = SavedResult::of(inputs[i]))
+        if (auto memory = result->in()) {
+          known.insert(known.begin(), std::move(memory));
+          break;
+        }
+    for (const auto& memory : known) {
+      if (memory->queue() != queue) continue;
+      const std::unique_lock lock(memory->mutex(), std::try_to_lock);
+      if (lock && memory->can_grow(inputs, inputs_, memory->in_use(inputs, inputs_))) return memory;
+    }
+    return memory_.emplace_back(std::make_shared<InnerMemory>(queue));
   }
 
   void tell_of_plain_runs() const {
@@ -278,19 +185,20 @@ class Replayed final : public backend::CompiledGraph {
   const std::unique_ptr<backend::CompiledGraph> program_;
   const std::shared_ptr<const Recorder> recorder_;
   const c10::DeviceType device_;
-  const size_t inputs_, outputs_, symbols_;
+  const size_t inputs_, outputs_, symbols_, saved_from_;
   const std::vector<bool> written_;
   mutable std::mutex mutex_;  // of what follows
   mutable bool refused_ = false, told_ = false;
   mutable std::vector<std::unique_ptr<Calls>> calls_;
+  mutable std::vector<std::shared_ptr<InnerMemory>> memory_;  // of its own recordings
 };
 
 }  // namespace
 
 std::unique_ptr<backend::CompiledGraph> make_replayed(std::unique_ptr<backend::CompiledGraph> program,
                                                       const ir::Graph& graph, c10::DeviceType device,
-                                                      std::shared_ptr<const Recorder> recorder) {
-  return std::make_unique<Replayed>(std::move(program), graph, device, std::move(recorder));
+                                                      std::shared_ptr<const Recorder> recorder, size_t saved_from) {
+  return std::make_unique<Replayed>(std::move(program), graph, device, std::move(recorder), saved_from);
 }
 
 }  // namespace graphlift::cuda

@@ -1,5 +1,6 @@
 // Owns: turning a graph into a Program: slots for values, constants ahead of time, last uses.
 #include <unordered_map>
+#include <unordered_set>
 
 #include "backends/reference/program.h"
 #include "base/error.h"
@@ -29,6 +30,7 @@ class Builder {
 
   void build() {
     find_last_uses();
+    find_leaving();
     for (const ir::Node* input : graph_.inputs())
       program_.input_slots_.push_back(define({const_cast<ir::Node*>(input), 0}));
     for (const ir::Node& node : graph_.nodes()) {
@@ -50,6 +52,13 @@ class Builder {
         ir::for_each_value(arg, [&](const ir::ValueRef& value) { last_[value] = &node; });
     for (const ir::Arg& output : graph_.outputs())
       ir::for_each_value(output, [&](const ir::ValueRef& value) { last_[value] = nullptr; });
+  }
+
+  // The calls whose memory visible outputs lie in.
+  void find_leaving() {
+    for (size_t i = 0; i < std::min(program_.visible_, graph_.outputs().size()); ++i)
+      ir::for_each_value(graph_.outputs()[i],
+                         [&](const ir::ValueRef& value) { leaving_.insert(ops::memory_owner(value).node); });
   }
 
   int32_t define(ir::ValueRef value) {
@@ -133,6 +142,7 @@ class Builder {
     if (!call) return false;
     Step step;
     step.native = std::move(call);
+    step.leaves = leaving_.contains(&node);
     for (const ir::Arg& arg : node.args)
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { step.reads.push_back(slot(value)); });
     release(node, &step);
@@ -161,6 +171,7 @@ class Builder {
     ++backend::counters().externals;
     Step step;
     step.op = find_operator(node.op);
+    step.leaves = leaving_.contains(&node);
     const auto& parameters = step.op->schema().arguments();
     GL_CHECK(parameters.size() == node.args.size(), "wrong number of arguments for " + std::string(node.op.str()));
     for (size_t i = 0; i < parameters.size(); ++i)
@@ -193,6 +204,7 @@ class Builder {
   const std::vector<at::Tensor>& constants_;
   const NativeFactory native_;
   Program& program_;
+  std::unordered_set<const ir::Node*> leaving_;
   std::unordered_map<ir::ValueRef, const ir::Node*, ir::ValueHash> last_;
   std::unordered_map<ir::ValueRef, int32_t, ir::ValueHash> slots_;
   std::vector<int32_t> free_;
@@ -202,8 +214,8 @@ Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constant
     : Program(graph, constants, {}, graph) {}
 
 Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
-                 const ir::Graph& original)
-    : symbol_count_(ir::symbol_count(original)) {
+                 const ir::Graph& original, size_t visible)
+    : symbol_count_(ir::symbol_count(original)), visible_(visible) {
   Builder(graph, constants, native, this).build();
 }
 

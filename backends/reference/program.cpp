@@ -5,6 +5,10 @@
 #include <ATen/core/stack.h>
 #include <c10/util/SmallVector.h>
 
+#include <optional>
+#include <unordered_set>
+
+#include "backends/reference/placement.h"
 #include "base/error.h"
 #include "torch/convert.h"
 
@@ -14,6 +18,42 @@ struct Program::Running {
   c10::SmallVector<c10::IValue, 24> slots;
   torch::jit::Stack stack;
   std::span<const int64_t> symbols;
+  Placing* placing = nullptr;
+};
+
+// Tells the listener of results that leave, and looks that they do: an operator may answer with memory of another one.
+class Program::Placing {
+ public:
+  explicit Placing(PlacementListener* listener) : listener_(*listener) {}
+
+  void before(const Step& step) {
+    if (step.leaves != leaving_) listener_.place(leaving_ = step.leaves);
+  }
+  void after(const Step& step, const Running& running) {
+    for (const int32_t slot : step.results)
+      if (slot >= 0) note(running.slots[static_cast<size_t>(slot)], step.leaves);
+  }
+  void end() {
+    if (leaving_) listener_.place(leaving_ = false);
+  }
+  void check(const at::Tensor& output) const {
+    const void* memory = memory_of(output);
+    if (memory && inside_.contains(memory) && !outside_.contains(memory))
+      throw std::runtime_error("a result lies in memory that was taken for one of the graph's own");
+  }
+
+ private:
+  static const void* memory_of(const at::Tensor& tensor) {
+    return tensor.defined() && tensor.has_storage() ? tensor.storage().data() : nullptr;
+  }
+  void note(const c10::IValue& value, bool leaves) {
+    if (const void* memory = value.isTensor() ? memory_of(value.toTensor()) : nullptr)
+      (leaves ? outside_ : inside_).insert(memory);
+  }
+
+  PlacementListener& listener_;
+  bool leaving_ = false;
+  std::unordered_set<const void*> inside_, outside_;
 };
 
 void Program::execute_native(const Step& step, Running& running) const {
@@ -62,6 +102,14 @@ void Program::check_results(const Step& step, Running& running) const {
 }
 
 void Program::execute(const Step& step, Running& running) const {
+  if (running.placing) {
+    Placing* const placing = std::exchange(running.placing, nullptr);
+    placing->before(step);
+    execute(step, running);
+    placing->after(step, running);
+    running.placing = placing;
+    return;
+  }
   if (step.native) return execute_native(step, running);
   torch::jit::Stack& stack = running.stack;
   stack.clear();
@@ -125,6 +173,8 @@ void Program::run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* output
   running.slots.resize(slot_count_);
   running.stack.reserve(stack_size_);
   running.symbols = {symbols, symbol_count_};
+  std::optional<Placing> placing;
+  if (PlacementListener* listener = placement_listener()) running.placing = &placing.emplace(listener);
   for (size_t i = 0; i < input_slots_.size(); ++i) {
     if (input_slots_[i] >= 0)
       running.slots[static_cast<size_t>(input_slots_[i])] = std::move(inputs[i]);
@@ -135,11 +185,13 @@ void Program::run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* output
   const size_t plain = std::min(writes_from_, steps_.size());
   for (size_t i = 0; i < plain; ++i) execute(steps_[i], running);
   if (plain < steps_.size()) execute_after_writing(running);
+  if (placing) placing->end();
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Output& output = outputs_[i];
     if (output.slot < 0) continue;
     c10::IValue& value = running.slots[static_cast<size_t>(output.slot)];
     outputs[i] = output.last ? std::move(value).toTensor() : value.toTensor();
+    if (placing && i < visible_) placing->check(outputs[i]);
   }
 }
 

@@ -68,15 +68,16 @@ struct Step {
   std::vector<std::optional<ExpectedResult>> expected;  // with native steps alone: per result
   std::vector<int32_t> releases;                        // slots that only a computed argument of this step still needed
   bool grad_mode = false;                               // the operator is called with it on
+  bool leaves = false;                                  // memory of a result is a visible output's
 };
 
 class Program final : public backend::CompiledGraph {
  public:
   Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants);
   // `native` is asked for each call first. `original`: the graph that `graph` was made of; native calls get all symbols
-  // that it names.
+  // that it names. `visible`: outputs in front of this one leave the program, the others are its backward's.
   Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
-          const ir::Graph& original);
+          const ir::Graph& original, size_t visible = SIZE_MAX);
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override;
 
  private:
@@ -84,6 +85,7 @@ class Program final : public backend::CompiledGraph {
   struct Running;
   void execute(const Step& step, Running& running) const;
   void execute_after_writing(Running& running) const;
+  class Placing;
   void execute_native(const Step& step, Running& running) const;
   void check_results(const Step& step, Running& running) const;
 
@@ -101,6 +103,7 @@ class Program final : public backend::CompiledGraph {
     bool last;     // moved from
   };
   std::vector<Output> outputs_;
+  size_t visible_ = SIZE_MAX;
 };
 
 }  // namespace graphlift::reference

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,6 +30,8 @@ struct Options {
   // Inputs that are weights: a backend may keep what it makes of one as long as the same memory has the same version.
   // Empty unless the user said so: writes through `.data` or NumPy do not change a version.
   std::vector<int> weights;
+  // Outputs from this one on are read by the backward alone; the others are the caller's for as long as it likes.
+  size_t saved_from = SIZE_MAX;
 };
 
 // A kernel of torch's wrote to a tensor that keeps its version: what is kept of it is out of date. Any thread.

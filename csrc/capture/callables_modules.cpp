@@ -232,6 +232,7 @@ const Family& module_callables() {
     all.push_back({"functools.cached_property.__get__", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator", 0, rule_substitute});
     all.push_back({"torch.utils.checkpoint._checkpoint_without_reentrant_generator_impl", 0, rule_substitute});
+    all.push_back({"torch.nn.modules.transformer.TransformerEncoder.forward", 0, rule_substitute});
     all.push_back({"torch._C._nn.one_hot", 0, rule_substitute});
     all.push_back({"torch.Size.numel", 0, rule_size_numel});
     all.push_back({"torch.nn.attention.flex_attention.flex_attention", 0, rule_flex_attention});

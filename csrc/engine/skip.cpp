@@ -1,4 +1,6 @@
 // Owns: which code is never a root of its own.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -41,9 +43,10 @@ const Folders& folders() {
 
 // Of graphlift: what is captured in the place of something else.
 bool is_substitute(std::string_view file) {
+  constexpr std::string_view kFiles[] = {"substitutes.py", "attention.py", "encoders.py"};
   const std::string& ours = folders().ours;
   return starts_with(file, ours) &&
-         (file.substr(ours.size()) == "substitutes.py" || file.substr(ours.size()) == "attention.py");
+         std::find(std::begin(kFiles), std::end(kFiles), file.substr(ours.size())) != std::end(kFiles);
 }
 
 bool is_machinery(std::string_view file) {

@@ -124,6 +124,7 @@ RegionExecutable::RegionExecutable(Traced traced, const CompileOptions& options)
   backend::Options how = options.how;
   how.weights = weights_;
   how.writes = direct_writes();
+  how.saved_from = static_cast<size_t>(values);
   forward_ = options.backend->compile(*forward_graph_, constants, how);
 }
 

@@ -120,7 +120,8 @@ class _State:
         call = cls.__call__
         if call is torch.nn.Module.__call__:
             forward = getattr(cls, "forward", None)
-            if isinstance(forward, _FUNCTIONS) and calls_forward_only(module):
+            substituted = forward is torch.nn.TransformerEncoder.forward  # by graphlift.encoders, where it is called
+            if isinstance(forward, _FUNCTIONS) and calls_forward_only(module) and not substituted:
                 return self.of("forward", forward)
             call = torch.nn.Module._call_impl  # with all hooks around `forward`
         return self.of("call", call)

@@ -13,6 +13,8 @@ from torch._higher_order_ops.scan import scan as torch_scan
 from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.utils import checkpoint as torch_checkpoint
 
+from graphlift import encoders
+
 _MISSING = object()
 
 
@@ -451,4 +453,5 @@ TABLE = {
     "functools.cached_property.__get__": cached_property_get,
     "torch.utils.checkpoint._checkpoint_without_reentrant_generator": checkpoint_without_reentrant,
     f"torch.utils.checkpoint.{_NAME}": checkpoint_without_reentrant_2_14,
+    "torch.nn.modules.transformer.TransformerEncoder.forward": encoders.forward,
 }

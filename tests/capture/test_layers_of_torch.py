@@ -107,17 +107,48 @@ def test_attention(name, train):
     check_module(*ATTENTION[name], train=train)
 
 
-def test_padded_positions_of_an_encoder():
-    """torch skips them with nested tensors where nothing compiles; the others are eager's."""
+PADDINGS = {
+    "behind": [[0, 0, 0, 1], [0, 0, 0, 0]],
+    "in front": [[1, 0, 0, 0], [0, 0, 0, 0]],  # skipped by nobody
+    "a gap": [[0, 1, 0, 1], [0, 0, 1, 1]],
+    "none": [[0, 0, 0, 0], [0, 0, 0, 0]],
+    "scores": [[0, 0, -torch.inf, -torch.inf], [0, 0, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("padding", list(PADDINGS))
+def test_padded_positions_of_an_encoder(padding, norm):
+    """Eager skips them by way of nested tensors, and they are zero behind the layers."""
     torch.manual_seed(0)
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 2).eval()
-    padding = torch.tensor([[False, False, True], [False, False, False]])
-    x, compiled = torch.randn(2, 3, 4), graphlift.compile(encoder)
+    last = nn.LayerNorm(4, bias=True) if norm else None
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 2, last).eval()
+    if norm:
+        nn.init.constant_(last.bias, 0.5)
+    mask = torch.tensor(PADDINGS[padding])
+    mask = mask if padding == "scores" else mask.bool()
+    x, compiled = torch.randn(2, 4, 4), graphlift.compile(encoder)
+    within = graphlift.compile(lambda x, mask: encoder(x * 1, src_key_padding_mask=mask) + 1, fullgraph=True)
     for _ in range(2):
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            want, got = (f(x, src_key_padding_mask=padding)[~padding] for f in (encoder, compiled))
-        torch.testing.assert_close(got, want)
+            want = encoder(x, src_key_padding_mask=mask)
+            torch.testing.assert_close(compiled(x, src_key_padding_mask=mask), want)
+            torch.testing.assert_close(within(x, mask), want + 1)
+    want = encoder(x, src_key_padding_mask=mask)  # with gradients nothing is skipped
+    torch.testing.assert_close(compiled(x, src_key_padding_mask=mask), want)
+
+
+def test_padding_that_is_another_in_each_call():
+    torch.manual_seed(0)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 2).eval()
+    compiled = graphlift.compile(encoder)
+    x = torch.randn(3, 4, 4)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for lengths in ([4, 2, 3], [1, 2, 4], [4, 4, 4], [3, 0, 1]):
+            mask = torch.arange(4) >= torch.tensor(lengths)[:, None]
+            torch.testing.assert_close(compiled(x, src_key_padding_mask=mask), encoder(x, src_key_padding_mask=mask))
     regions(1, 0)
 
 

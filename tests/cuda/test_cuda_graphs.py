@@ -146,3 +146,53 @@ def test_what_cant_be_recorded_runs_as_it_is():
     torch.manual_seed(0)
     assert torch.equal(first, torch.randn(3, device="cuda"))
     assert torch.cuda.memory_allocated() < before + 2**20
+
+
+def layers(count=6, width=1024):
+    torch.manual_seed(0)
+    return nn.Sequential(*[nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(count)]).cuda()
+
+
+def test_backward_uses_up_what_its_forward_saved():
+    """Also while it is recorded there is not more in memory than without recordings."""
+    x, peaks = torch.randn(8192, 1024, device="cuda"), {}
+    for mode in ("default", "reduce-overhead"):
+        compiled = graphlift.compile(layers(), mode=mode)
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        for _ in range(6):
+            compiled(x).square().mean().backward()
+            for parameter in compiled.parameters():
+                parameter.grad = None
+        peaks[mode] = torch.cuda.max_memory_allocated() - before
+        del compiled
+        graphlift.reset()
+    assert peaks["reduce-overhead"] <= 1.05 * peaks["default"] + 2**25, peaks
+
+
+def test_backward_twice_and_in_another_order():
+    model, plain = layers(2, 64), layers(2, 64)
+    compiled = graphlift.compile(model, mode="reduce-overhead")
+
+    def gradients(model, loss, **options):
+        return torch.autograd.grad(loss, list(model.parameters()), **options)
+
+    def check(one, other):
+        for p, q in zip(one, other, strict=True):
+            torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-3)
+
+    kept = []
+    for i in range(12):
+        pairs = []
+        for _ in range(1 + i % 3):
+            x = torch.randn(16, 64, device="cuda")
+            pairs.append((compiled(x).sum(), plain(x).sum()))
+        for ours, theirs in reversed(pairs) if i % 2 else pairs:
+            if i % 4 == 3:
+                again = gradients(model, ours, retain_graph=True)
+                check(again, gradients(plain, theirs, retain_graph=True))
+            kept.append((gradients(model, ours), gradients(plain, theirs)))
+        kept = kept[-3:]
+        for ours, theirs in kept:
+            check(ours, theirs)

@@ -34,7 +34,7 @@ class TapeLaunches final : public Launches {
 class TapeRecorder final : public Recorder {
  public:
   explicit TapeRecorder(Tape* tape) : tape_(tape) {}
-  std::unique_ptr<Launches> record(const std::function<void()>& run) const override {
+  std::unique_ptr<Launches> record(const std::function<void()>& run, const Launches*) const override {
     if (refuses) throw std::runtime_error("a synchronization");
     std::vector<std::function<void()>> work;
     tape_->recording = &work;

@@ -1,7 +1,7 @@
 """nn.TransformerEncoder, captured: padded positions are zero where eager skips them by way of nested tensors.
 
-Owns the forward that stands in the place of torch's, which under a compiler leaves values at padded positions. Must not be
-called outside of a capture, except for what goes on in one behind a graph break.
+Owns the forward that stands in the place of torch's, which under a compiler leaves values at padded positions. Must
+not be called outside of a capture, except for what goes on in one behind a graph break.
 """
 
 import types

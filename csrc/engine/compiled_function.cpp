@@ -3,6 +3,10 @@
 
 #include <structmember.h>
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
 #include "base/error.h"
 #include "capture/root.h"
 #include "cpython/hook.h"
@@ -156,6 +160,33 @@ Ref make_compiled_function(PyObject* function, Config config) {
   if (!self->dict || PyDict_SetItemString(self->dict, "__wrapped__", function) < 0) return Ref();
   new (&self->owner) std::unique_ptr<Owner>(std::make_unique<Owner>(std::move(config)));
   return made;
+}
+
+double guard_seconds(PyObject* compiled, PyObject* const* args, size_t nargs, int batches, int count) {
+  if (!wrapped_function(compiled)) return -1;
+  CompiledFunction* self = self_of(compiled);
+  auto* function = reinterpret_cast<PyFunctionObject*>(self->function);
+  auto* code = reinterpret_cast<PyCodeObject*>(function->func_code);
+  Objects locals(static_cast<size_t>(code->co_nlocalsplus));
+  if (!bind_arguments(function, args, nargs, nullptr, locals.data())) return -1;
+  const guards::Roots roots{locals.data(), nullptr, function->func_globals, function->func_builtins, self->function};
+  auto holds = [&](const Region& region) {
+    Objects fetched(region.guards->fetch_count());
+    Slots<int64_t, 16> symbols(region.guards->symbol_count());
+    return region.guards->check(roots, fetched.data(), symbols.data());
+  };
+  const std::vector<RegionPtr> regions = self->owner->entry(code).units[0].regions;
+  const auto found = std::find_if(regions.begin(), regions.end(),
+                                  [&](const RegionPtr& region) { return region->guards && holds(*region); });
+  if (found == regions.end()) return -1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int batch = 0; batch < batches; ++batch) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) holds(**found);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    least = std::min(least, taken.count() / count);
+  }
+  return least;
 }
 
 PyObject* wrapped_function(PyObject* callable) {

@@ -13,5 +13,8 @@ namespace graphlift::engine {
 PyTypeObject* compiled_function_type();
 // A compiled form of a Python function.
 Ref make_compiled_function(PyObject* function, Config config);
+// Seconds of one guard check of a call with these arguments, fetches included: the least of `batches` means of `count`.
+// Negative: no region stands for the call, or it is no compiled function.
+double guard_seconds(PyObject* compiled, PyObject* const* args, size_t nargs, int batches, int count);
 
 }  // namespace graphlift::engine

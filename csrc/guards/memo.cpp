@@ -73,14 +73,29 @@ Outcome Memo::run_actions(const Plan& plan, const Roots& roots, Ref* owned, Fail
   return Outcome::Hit;
 }
 
+// What is looked at soon is asked for ahead: parameters lie all over the heap.
+bool Memo::leaves_hold(int64_t* symbols, Failure* failure) const {
+  constexpr size_t kAhead = 8;
+  for (size_t k = 0; k < leaves_.size(); ++k) {
+    if (k + kAhead < leaves_.size()) {
+      const LeafAt& later = leaves_[k + kAhead];
+      __builtin_prefetch(slots_[static_cast<size_t>(later.node)]);
+      __builtin_prefetch(later.check);
+    }
+    const LeafAt& leaf = leaves_[k];
+    if (leaf.check->check(slots_[static_cast<size_t>(leaf.node)], symbols)) continue;
+    *failure = {Failure::Part::Leaf, leaf.index};
+    return false;
+  }
+  return true;
+}
+
 Outcome Memo::run(const Plan& plan, const Roots& roots, int64_t* symbols, Ref* owned, Failure* failure) {
   if (!ready_) return Outcome::Miss;
   ++clock_;
   const Outcome outcome = run_actions(plan, roots, owned, failure);
   if (outcome != Outcome::Hit) return outcome;
-  for (int32_t i : leaf_nodes_)
-    if (!run_leaves(plan, plan.nodes[static_cast<size_t>(i)], slots_[static_cast<size_t>(i)], symbols, failure))
-      return Outcome::Fail;
+  if (!leaves_hold(symbols, failure)) return Outcome::Fail;
   for (int32_t i : pairs_) {
     if (run_pair(plan.pairs[static_cast<size_t>(i)], slots_.data())) continue;
     *failure = {Failure::Part::Pair, i};

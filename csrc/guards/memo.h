@@ -47,6 +47,11 @@ class Memo {
     const unsigned* address;
     unsigned value;
   };
+  struct LeafAt {
+    const LeafCheck* check;
+    int32_t node;
+    int32_t index;  // of the plan's leaves
+  };
   // What is known of a node over time.
   struct History {
     uint64_t contents = 0;        // tag of a dict or type when recorded; 0: not used
@@ -58,13 +63,14 @@ class Memo {
 
   Outcome run_actions(const Plan& plan, const Roots& roots, Ref* owned, Failure* failure);
   bool words_hold(const Action& action) const;
+  bool leaves_hold(int64_t* symbols, Failure* failure) const;
   void note_changes(const Plan& plan, const std::vector<PyObject*>& walked);
 
   std::vector<PyObject*> slots_;  // borrowed; dereferenced only behind the proof
   std::vector<Action> actions_;
   std::vector<Word> words_;
   std::vector<TypeTag> type_tags_;
-  std::vector<int32_t> leaf_nodes_;
+  std::vector<LeafAt> leaves_;
   std::vector<int32_t> pairs_;
   std::vector<int32_t> distinct_;  // of the plan's distinct_objects
   std::vector<History> history_;

@@ -19,13 +19,30 @@ bool always_a_dict(OriginKind kind) {
          kind == OriginKind::ModuleDict;
 }
 
+// Where a function holds a part that programs may replace; null: another kind of part.
+PyObject** part_of_function(OriginKind kind, PyObject* owner) {
+  auto* function = reinterpret_cast<PyFunctionObject*>(owner);
+  switch (kind) {
+    case OriginKind::Code:
+      return &function->func_code;
+    case OriginKind::Defaults:
+      return &function->func_defaults;
+    case OriginKind::KwDefaults:
+      return &function->func_kwdefaults;
+    case OriginKind::FunctionDict:
+      return &function->func_dict;
+    default:
+      return nullptr;
+  }
+}
+
 }  // namespace
 
 Recorder::Recorder(const Plan& plan, Memo* memo) : plan_(plan), memo_(*memo), known_(plan.nodes.size()) {
   memo_.actions_.clear();
   memo_.words_.clear();
   memo_.type_tags_.clear();
-  memo_.leaf_nodes_.clear();
+  memo_.leaves_.clear();
   memo_.pairs_.clear();
   memo_.distinct_.clear();
 }
@@ -58,13 +75,20 @@ void Recorder::visit(int32_t i) {
     const bool plainly = known.state == State::Varying || !is_proven(check, known, object);
     if (plainly && applies(check.kind) == Applies::Object) action(Memo::Op::Check, c);
   }
-  if (node.leaf_begin != node.leaf_end) memo_.leaf_nodes_.push_back(i);
+  for (int32_t leaf = node.leaf_begin; leaf < node.leaf_end; ++leaf)
+    memo_.leaves_.push_back({plan_.leaves[static_cast<size_t>(leaf)].check.get(), i, leaf});
 }
 
-bool Recorder::absence_is_proven(const Node& node) const {
+bool Recorder::absence_is_proven(const Node& node) {
   const Known* parent = parent_of(node);
-  const bool by_contents = node.step.kind == OriginKind::DictItem || node.step.kind == OriginKind::TypeAttr;
-  return parent && parent->contents && by_contents;
+  if (!parent) return false;
+  if (node.step.kind == OriginKind::DictItem || node.step.kind == OriginKind::TypeAttr) return parent->contents;
+  PyObject* owner = memo_.slots_[static_cast<size_t>(node.parent)];
+  if (!parent->layout || !owner || !PyFunction_Check(owner)) return false;
+  PyObject** place = part_of_function(node.step.kind, owner);
+  if (!place || *place) return false;
+  word(place, nullptr);
+  return true;
 }
 
 Recorder::State Recorder::enter(int32_t i) {
@@ -93,16 +117,22 @@ Recorder::State Recorder::enter_by_words(const Node& node, PyObject* object) {
       return parent->contents ? State::Pinned : State::Varying;
     case OriginKind::TupleItem:
     case OriginKind::Closure:
+    case OriginKind::FunctionGlobals:
     case OriginKind::ModuleDict:
       return parent->state == State::Pinned ? State::Pinned : State::Varying;
     case OriginKind::Cell:
       if (!parent->layout) return State::Varying;
       word(&reinterpret_cast<PyCellObject*>(owner)->ob_ref, object);
       return State::Same;
-    case OriginKind::FunctionDict:
-      if (!parent->layout) return State::Varying;
-      word(&reinterpret_cast<PyFunctionObject*>(owner)->func_dict, object);
+    case OriginKind::Code:
+    case OriginKind::Defaults:
+    case OriginKind::KwDefaults:
+    case OriginKind::FunctionDict: {
+      PyObject** place = part_of_function(node.step.kind, owner);
+      if (!parent->layout || !PyFunction_Check(owner) || *place != object) return State::Varying;
+      word(place, object);
       return State::Same;
+    }
     case OriginKind::InstanceDict:
     case OriginKind::TensorDict:
       return parent->layout ? enter_instance_dict(node, object) : State::Varying;

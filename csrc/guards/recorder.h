@@ -21,7 +21,7 @@ class Recorder {
   };
 
   void visit(int32_t i);
-  bool absence_is_proven(const Node& node) const;
+  bool absence_is_proven(const Node& node);
   State enter(int32_t i);
   State enter_by_words(const Node& node, PyObject* object);
   State enter_instance_dict(const Node& node, PyObject* object);

@@ -89,6 +89,10 @@ PYBIND11_MODULE(_C, m) {
   m.def("compile_function", [](py::handle function, const py::dict& config) {
     return own(engine::make_compiled_function(function.ptr(), config_from(config)));
   });
+  m.def("guard_seconds", [](py::handle compiled, const py::tuple& args, int batches, int count) {
+    PyObject* const* items = PySequence_Fast_ITEMS(args.ptr());
+    return engine::guard_seconds(compiled.ptr(), items, args.size(), batches, count);
+  });
   m.def("reset", [] {
     engine::reset_all();
     engine::break_counts().clear();

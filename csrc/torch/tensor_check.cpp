@@ -1,5 +1,6 @@
 #include "torch/tensor_check.h"
 
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -12,25 +13,22 @@
 namespace graphlift::torch_layer {
 namespace {
 
-bool is_leaf(const c10::TensorImpl& impl) {
-  auto* meta = static_cast<torch::autograd::AutogradMeta*>(impl.autograd_meta());
-  return !meta || !meta->grad_fn_;
+using torch::autograd::AutogradMeta;
+
+const AutogradMeta* history_of(const c10::TensorImpl& impl) {
+  return static_cast<const AutogradMeta*>(impl.autograd_meta());
 }
 
-bool needs_gradient(const c10::TensorImpl& impl) {
-  return impl.autograd_meta() && impl.autograd_meta()->requires_grad();
-}
-
-bool has_tangent(const c10::TensorImpl& impl) {
-  auto* meta = static_cast<torch::autograd::AutogradMeta*>(impl.autograd_meta());
-  return meta && meta->fw_grad_ && !meta->fw_grad_->empty();
-}
+bool needs_gradient(const AutogradMeta* history) { return history && history->requires_grad(); }
+bool is_leaf(const AutogradMeta* history) { return !history || !history->grad_fn_; }
+bool has_tangent(const AutogradMeta* history) { return history && history->fw_grad_ && !history->fw_grad_->empty(); }
 
 class TensorCheck final : public guards::LeafCheck {
  public:
   explicit TensorCheck(std::shared_ptr<const PrimalFacts> facts) : facts_(std::move(facts)) {
     const ir::TensorType& type = facts_->tensor;
     meta_ = c10::scalarTypeToTypeMeta(to_torch(type.dtype));
+    requires_grad_ = type.requires_grad;
     for (int d = 0; d < type.rank(); ++d) {
       const ir::Sym& size = type.sizes[d];
       sizes_.push_back(size.is_constant() ? size.constant() : kSymbolic);
@@ -50,9 +48,10 @@ class TensorCheck final : public guards::LeafCheck {
     if (Py_TYPE(object) != reinterpret_cast<PyTypeObject*>(facts_->type.get())) return false;
     const c10::TensorImpl& impl = *THPVariable_Unpack(object).unsafeGetTensorImpl();
     if (impl.key_set() != facts_->keys || impl.dtype() != meta_ || impl.device() != facts_->device) return false;
-    if (needs_gradient(impl) != facts_->tensor.requires_grad) return false;
-    if (facts_->tensor.requires_grad && is_leaf(impl) != facts_->leaf) return false;
-    if (has_tangent(impl)) return false;
+    const AutogradMeta* const history = history_of(impl);
+    if (needs_gradient(history) != requires_grad_) return false;
+    if (requires_grad_ && is_leaf(history) != facts_->leaf) return false;
+    if (has_tangent(history)) return false;
     if (facts_->offset_matters && impl.storage_offset() != facts_->offset) return false;
     auto sizes = impl.sizes();
     auto strides = impl.strides();
@@ -92,9 +91,11 @@ class TensorCheck final : public guards::LeafCheck {
     return true;
   }
 
+  // A check reads few lines of memory: most of its time is waiting for them.
   std::shared_ptr<const PrimalFacts> facts_;
   caffe2::TypeMeta meta_;
-  std::vector<int64_t> sizes_, strides_;
+  bool requires_grad_ = false;
+  c10::SmallVector<int64_t, 4> sizes_, strides_;
   std::vector<Bind> binds_;
   std::vector<int> computed_;
   size_t symbol_limit_ = 0;
@@ -119,11 +120,11 @@ std::string TensorCheck::explain(PyObject* object) const {
     return differs("is_inference()", yes_no(impl.is_inference()), yes_no(!impl.is_inference()));
   if (impl.key_set() != facts_->keys)
     return differs("kind of tensor", c10::toString(impl.key_set()), c10::toString(facts_->keys));
-  if (needs_gradient(impl) != type.requires_grad)
+  if (needs_gradient(history_of(impl)) != type.requires_grad)
     return differs("requires_grad", yes_no(!type.requires_grad), yes_no(type.requires_grad));
-  if (type.requires_grad && is_leaf(impl) != facts_->leaf)
+  if (type.requires_grad && is_leaf(history_of(impl)) != facts_->leaf)
     return differs("is_leaf", yes_no(!facts_->leaf), yes_no(facts_->leaf));
-  if (has_tangent(impl)) return "has a forward-mode gradient";
+  if (has_tangent(history_of(impl))) return "has a forward-mode gradient";
   auto sizes = impl.sizes();
   auto strides = impl.strides();
   if (sizes.size() != sizes_.size())

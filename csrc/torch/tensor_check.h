@@ -18,10 +18,10 @@ struct PrimalFacts {
   Ref type;  // its Python class
   c10::DispatchKeySet keys;
   c10::Device device{c10::kCPU};
-  ir::TensorType tensor;  // symbolic sizes are bound from the tensor, strides made of them are compared
-  int64_t offset = 0;
   bool leaf = true;
   bool offset_matters = false;  // views of it are made outside of the region, or by absolute offsets
+  int64_t offset = 0;
+  ir::TensorType tensor;  // symbolic sizes are bound from the tensor, strides made of them are compared
 };
 
 std::shared_ptr<PrimalFacts> make_facts(PyObject* object, const at::Tensor& real, const ir::TensorType& type);

@@ -63,6 +63,7 @@ def record(launch: Callable[[Callable[[bool], None]], None], device: int, beside
     torch.cuda.synchronize(device)
     collects = gc.isenabled()
     gc.disable()  # what dies while recording could give back memory, which recording forbids
+    torch._C._cuda_clearCublasWorkspaces()  # torch's own, which it makes anew where they are needed
     try:
         stream.wait_stream(current)
         with torch.cuda.stream(stream):
@@ -73,6 +74,7 @@ def record(launch: Callable[[Callable[[bool], None]], None], device: int, beside
                 _recorded(lambda _: torch.zeros(1, device=stream.device), device, None).close()
                 raise
     finally:
+        torch._C._cuda_clearCublasWorkspaces()  # another recording in this memory has one of its own
         current.wait_stream(stream)
         if collects:
             gc.enable()

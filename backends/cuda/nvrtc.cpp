@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "base/once.h"
@@ -66,9 +67,21 @@ void* open_nvrtc() {
   return nullptr;
 }
 
+// NVRTC asks for its builtins by name when it compiles first. Where nothing says in which folder they are, as in a
+// wheel of NVRTC alone, they have to be there by then.
+void open_builtins(void* nvrtc) {
+  Dl_info where;
+  if (dladdr(dlsym(nvrtc, "nvrtcVersion"), &where) == 0 || !where.dli_fname) return;
+  std::error_code none;
+  const auto folder = std::filesystem::path(where.dli_fname).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.path().filename().string().starts_with("libnvrtc-builtins.so")) dlopen(entry.path().c_str(), RTLD_NOW);
+}
+
 std::string load(Nvrtc* nvrtc) {
   void* library = open_nvrtc();
   if (!library) return "NVRTC, CUDA's run-time compiler, is not installed beside torch";
+  open_builtins(library);
   bool whole = true;
 #define FUNCTION(name, parameters)                                          \
   nvrtc->name = reinterpret_cast<int(*) parameters>(dlsym(library, #name)); \

@@ -21,6 +21,7 @@
 #include "torch/number_calls.h"
 #include "torch/seeding.h"
 #include "torch/sym_node.h"
+#include "torch/varying_matmul.h"
 
 namespace graphlift::torch_layer {
 namespace {
@@ -106,6 +107,7 @@ Recorder::Recorder(ir::ShapeEnv* shapes, OnBreak on_break, WhereNow where, Unobs
 Recorder::~Recorder() { link_->recorder = nullptr; }
 
 void Recorder::start() {
+  take_varying_matmuls();
   if (depth_++ == 0) push_mode(mode_object_.get());
 }
 

@@ -342,6 +342,14 @@ def _stacked(results):
     return _of_each_tensor(lambda *tensors: torch.stack(tensors), *results)
 
 
+# Before torch 2.12 or so, results of rounds stay along the first dimension.
+_SCAN_MOVES_BACK = any(
+    {"movedim", "ndim"} <= set(part.co_names)
+    for part in torch_scan.__code__.co_consts
+    if isinstance(part, types.CodeType)
+)
+
+
 def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     """torch._higher_order_ops.scan: its rounds, one behind another. What torch would refuse is left to torch's own."""
     given, carried = _tensors_in(xs), _tensors_in(init)
@@ -362,6 +370,8 @@ def scan(combine_fn, init, xs, *, dim=0, reverse=False):
     if not results:
         return scan_of_torch(combine_fn, init, xs, dim=dim, reverse=reverse)
     out = _stacked(results[::-1] if reverse else results)
+    if not _SCAN_MOVES_BACK:
+        return carry, out
     return carry, _of_each_tensor(lambda tensor: torch.movedim(tensor, 0, dim) if dim < tensor.dim() else tensor, out)
 
 

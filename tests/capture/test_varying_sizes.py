@@ -159,6 +159,66 @@ def test_layers(name):
     regions(2, 0)
 
 
+MATMULS = {
+    "batch by matrix": ((0, 3, 4), (4, 5)),
+    "batch by vector": ((2, 0, 4), (4,)),
+    "matrix by batch": ((5, 4), (0, 4, 3)),
+    "vector by batch": ((4,), (0, 4, 3)),
+    "batches": ((2, 0, 4), (2, 4, 0)),
+    "batches of batches": ((2, 3, 0, 4), (3, 4, 0)),
+    "one for all": ((1, 3, 0, 4), (2, 1, 4, 5)),
+    "inner": ((2, 3, 0), (2, 0, 3)),
+}
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("grad", [(), (0,), (1,), (0, 1)], ids=str)
+@pytest.mark.parametrize("name", MATMULS)
+def test_products_of_any_batches(name, grad, transposed):
+    """0 in a shape: what varies."""
+
+    def program(a, b):
+        if transposed:
+            a, b = a.clone().mT.contiguous().mT if a.dim() > 1 else a, b * 1
+        return torch.matmul(a, b).tanh()
+
+    def operands(n):
+        torch.manual_seed(n)
+        shapes = [[n if size == 0 else size for size in shape] for shape in MATMULS[name]]
+        return [torch.randn(shape, requires_grad=i in grad) for i, shape in enumerate(shapes)]
+
+    compiled = graphlift.compile(program, fullgraph=True)
+    for n in (4, 6, 7, 9):
+        one, other = operands(n), operands(n)
+        expected, got = program(*one), compiled(*other)
+        torch.testing.assert_close(got, expected)
+        assert got.stride() == expected.stride()
+        if grad:
+            for result in (expected, got):
+                result.square().sum().backward()
+            for a, b in zip(one, other, strict=True):
+                torch.testing.assert_close(b.grad, a.grad)
+    regions(2, 0)
+
+
+@pytest.mark.parametrize("how", ["autocast", "vmap", "grad"])
+def test_products_of_any_batches_within(how):
+    weight = torch.randn(4, 5)
+
+    def program(x):
+        if how == "autocast":
+            with torch.autocast("cpu", torch.bfloat16):
+                return x @ weight
+        if how == "vmap":
+            return torch.vmap(lambda row: row @ weight)(x)
+        return torch.func.grad(lambda t: (t @ weight).sin().sum())(x)
+
+    compiled = graphlift.compile(program, fullgraph=how != "grad")  # torch 2.11 asks for numbers there: a break
+    for n in (4, 6, 7, 9):
+        x = torch.randn(n, 3, 4)
+        torch.testing.assert_close(compiled(x), program(x))
+
+
 def test_dynamic_from_the_first_call_or_never():
     def program(x):
         return x * x.shape[0]

@@ -1,6 +1,8 @@
 // Owns: see lower.h.
 #include "backends/codegen/lower.h"
 
+#include <deque>
+#include <optional>
 #include <unordered_set>
 
 #include "backends/codegen/lower_rule.h"
@@ -8,6 +10,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "ops/layout.h"
+#include "ops/shape_arg.h"
+#include "ops/shape_rule.h"
 #include "ops/traits.h"
 
 namespace graphlift::codegen {
@@ -67,7 +71,40 @@ class Lowering {
     for (const ir::Arg& arg : node.args)
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { fits = fits && computable(graph_.type(value)); });
     if (!fits) return refuse("a tensor is of another device, or of a dtype that kernels don't compute with");
-    return any || refuse("it has no tensor as result");
+    if (!any) return refuse("it has no tensor as result");
+    return !is_declined(node) || refuse("its shape rule declines these dtypes: torch's kernel may raise");
+  }
+
+  // Eager refuses some operands by their dtypes, as the rule does, where torch's kernel for the meta device is more
+  // lenient: declined as they are, not of other dtypes. Where sizes vary, a rule would ask which of them are alike.
+  static bool is_declined(const ir::Node& node) {
+    const ops::OpRow* row = ops::find_op(node.op);
+    bool constant = row != nullptr;
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+        const ir::TensorType& type = ir::type_of(value);
+        constant = constant && ir::is_constant(type.sizes) && ir::is_constant(type.strides);
+      });
+    if (!constant || takes(*row, node, std::nullopt)) return false;
+    return takes(*row, node, ir::DType::float32) || takes(*row, node, ir::DType::int64);
+  }
+
+  static bool takes(const ops::OpRow& row, const ir::Node& node, std::optional<ir::DType> dtype) {
+    std::deque<ir::TensorType> types;
+    std::vector<ops::ShapeArg> args;
+    for (const ir::Arg& arg : node.args) {
+      args.push_back(ops::shape_arg(arg));
+      if (dtype == ir::DType::int64 && std::holds_alternative<double>(args.back())) args.back() = ir::Sym(1);
+      const auto* type = std::get_if<const ir::TensorType*>(&args.back());
+      if (!dtype || !type || !*type) continue;
+      types.push_back(**type);
+      types.back().dtype = *dtype;
+      args.back() = &types.back();
+    }
+    ir::ShapeEnv nothing;
+    std::vector<std::optional<ir::TensorType>> results;
+    ops::ShapeCall call{.args = args, .env = nothing, .results = results};
+    return row.shape(call);
   }
 
   bool apply(const LowerRow& row, LowerCall& call) {

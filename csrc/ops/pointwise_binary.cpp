@@ -35,9 +35,15 @@ bool with_alpha(ShapeCall& call) {
   if (ir::is_floating(alpha)) return ir::is_floating(result) || ir::is_complex(result);
   return !ir::is_complex(alpha) || ir::is_complex(result);
 }
+// A bool is no operand of a subtraction, as a number neither.
+template <ShapeRule Rule>
+bool without_bool_numbers(ShapeCall& call) {
+  return !std::holds_alternative<bool>(call.args[0]) && !std::holds_alternative<bool>(call.args[1]) && Rule(call);
+}
 constexpr auto kAdd = with_alpha<kCommon, 2>;
-constexpr auto kSub = with_alpha<kSubtract, 2>;
-constexpr auto kReverseSub = with_alpha<pointwise_rule<Pointwise{2, Common, kBoolOperand, {1, 0}}>, 2>;
+constexpr auto kSub = with_alpha<without_bool_numbers<kSubtract>, 2>;
+constexpr auto kReverseSub =
+    with_alpha<without_bool_numbers<pointwise_rule<Pointwise{2, Common, kBoolOperand, {1, 0}}>>, 2>;
 
 // The rounding mode decides: none is true division.
 bool divide_with_mode(ShapeCall& call) { return call.none(2) ? kBothToFloat(call) : kRealNoBool(call); }

@@ -81,6 +81,7 @@ bool angle(ShapeCall& call) {
 
 bool magnitude(ShapeCall& call) {
   const TensorType& self = call.tensor(0);
+  if (self.dtype == DType::bool_ && self.device.is_cpu()) return false;
   if (!ir::is_complex(self.dtype)) return kKeep(call);
   return give_preserved(call, self, real_of(self.dtype));
 }

@@ -20,7 +20,7 @@ namespace {
 class Lowering {
  public:
   Lowering(const ir::Graph& graph, const LowerOptions& options, Lowered* result)
-      : graph_(graph), options_(options), result_(*result) {}
+      : graph_(graph), options_(options), varies_(ir::symbol_count(graph) > 0), result_(*result) {}
 
   void run() {
     std::unordered_set<const ir::Node*> absorbed;
@@ -77,15 +77,9 @@ class Lowering {
 
   // Eager refuses some operands by their dtypes, as the rule does, where torch's kernel for the meta device is more
   // lenient: declined as they are, not of other dtypes. Where sizes vary, a rule would ask which of them are alike.
-  static bool is_declined(const ir::Node& node) {
-    const ops::OpRow* row = ops::find_op(node.op);
-    bool constant = row != nullptr;
-    for (const ir::Arg& arg : node.args)
-      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
-        const ir::TensorType& type = ir::type_of(value);
-        constant = constant && ir::is_constant(type.sizes) && ir::is_constant(type.strides);
-      });
-    if (!constant || takes(*row, node, std::nullopt)) return false;
+  bool is_declined(const ir::Node& node) const {
+    const ops::OpRow* row = varies_ ? nullptr : ops::find_op(node.op);
+    if (!row || takes(*row, node, std::nullopt)) return false;
     return takes(*row, node, ir::DType::float32) || takes(*row, node, ir::DType::int64);
   }
 
@@ -195,6 +189,7 @@ class Lowering {
 
   const ir::Graph& graph_;
   const LowerOptions& options_;
+  const bool varies_;  // a size
   Lowered& result_;
   std::string_view refusal_;  // why the call at hand is not lowered
 };

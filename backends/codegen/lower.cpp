@@ -20,7 +20,9 @@ namespace {
 class Lowering {
  public:
   Lowering(const ir::Graph& graph, const LowerOptions& options, Lowered* result)
-      : graph_(graph), options_(options), varies_(ir::symbol_count(graph) > 0), result_(*result) {}
+      : graph_(graph), options_(options), result_(*result) {
+    for (size_t i = 0; i < ir::symbol_count(graph); ++i) guessed_.new_symbol(kLeastGuess + static_cast<int64_t>(i), "");
+  }
 
   void run() {
     std::unordered_set<const ir::Node*> absorbed;
@@ -76,14 +78,14 @@ class Lowering {
   }
 
   // Eager refuses some operands by their dtypes, as the rule does, where torch's kernel for the meta device is more
-  // lenient: declined as they are, not of other dtypes. Where sizes vary, a rule would ask which of them are alike.
-  bool is_declined(const ir::Node& node) const {
-    const ops::OpRow* row = varies_ ? nullptr : ops::find_op(node.op);
+  // lenient: declined as they are, not of other dtypes. Sizes that vary are guessed, the same for all dtypes.
+  bool is_declined(const ir::Node& node) {
+    const ops::OpRow* row = ops::find_op(node.op);
     if (!row || takes(*row, node, std::nullopt)) return false;
     return takes(*row, node, ir::DType::float32) || takes(*row, node, ir::DType::int64);
   }
 
-  static bool takes(const ops::OpRow& row, const ir::Node& node, std::optional<ir::DType> dtype) {
+  bool takes(const ops::OpRow& row, const ir::Node& node, std::optional<ir::DType> dtype) {
     std::deque<ir::TensorType> types;
     std::vector<ops::ShapeArg> args;
     for (const ir::Arg& arg : node.args) {
@@ -95,9 +97,8 @@ class Lowering {
       types.back().dtype = *dtype;
       args.back() = &types.back();
     }
-    ir::ShapeEnv nothing;
     std::vector<std::optional<ir::TensorType>> results;
-    ops::ShapeCall call{.args = args, .env = nothing, .results = results};
+    ops::ShapeCall call{.args = args, .env = guessed_, .results = results};
     return row.shape(call);
   }
 
@@ -189,7 +190,8 @@ class Lowering {
 
   const ir::Graph& graph_;
   const LowerOptions& options_;
-  const bool varies_;  // a size
+  static constexpr int64_t kLeastGuess = 67;
+  ir::ShapeEnv guessed_;
   Lowered& result_;
   std::string_view refusal_;  // why the call at hand is not lowered
 };

@@ -13,6 +13,8 @@ namespace {
 struct FaceContext {
   std::weak_ptr<SavedResult> result;
   std::shared_ptr<const Launches> launches;
+  uint64_t memory = 0;           // the number of the inner memory that it lies in
+  SavedResult* known = nullptr;  // alive while that memory is: it keeps results whose face is referred to
 };
 
 void delete_face(void* context) { delete static_cast<FaceContext*>(context); }
@@ -44,15 +46,22 @@ std::shared_ptr<SavedResult> SavedResult::of(const at::Tensor& tensor) {
   return context ? context->result.lock() : nullptr;
 }
 
+InnerMemory::InnerMemory(const void* queue) : number_(next_number()), queue_(queue) {}
+
+SavedResult* InnerMemory::result_of(const at::Tensor& tensor) const {
+  if (!tensor.defined() || !tensor.has_storage()) return nullptr;
+  const FaceContext* context = context_of(tensor.storage());
+  return context && context->memory == number_ ? context->known : nullptr;
+}
+
 InnerMemory::Results InnerMemory::in_use(const at::Tensor* inputs, size_t count) {
   for (size_t i = 0; i < count; ++i)
-    if (const auto result = SavedResult::of(inputs[i]); result && result->in().get() == this && only_ours(inputs[i]))
-      ++result->given_;
+    if (SavedResult* const result = result_of(inputs[i]); result && only_ours(inputs[i])) ++result->given_;
   Results found;
   for (const auto& result : results_)
     if (result->face_.use_count() > result->own_uses_ + result->given_) found.push_back(result.get());
   for (size_t i = 0; i < count; ++i)
-    if (const auto result = SavedResult::of(inputs[i]); result && result->in().get() == this) result->given_ = 0;
+    if (SavedResult* const result = result_of(inputs[i])) result->given_ = 0;
   std::erase_if(results_, [](const auto& result) { return result->retired_ && !result->in_use(); });
   return found;
 }
@@ -61,8 +70,7 @@ bool InnerMemory::can_grow(const at::Tensor* inputs, size_t count, const Results
   for (const SavedResult* result : in_use)
     if (!result->owned()) return false;
   for (size_t i = 0; i < count; ++i)
-    if (const auto result = SavedResult::of(inputs[i]); result && result->in().get() == this && !result->owned())
-      return false;
+    if (const SavedResult* const result = result_of(inputs[i]); result && !result->owned()) return false;
   return true;
 }
 
@@ -73,8 +81,8 @@ std::vector<at::Tensor> InnerMemory::give_up(const at::Tensor* inputs, size_t co
   std::vector<at::Tensor> seen(count);
   for (size_t i = 0; i < count; ++i) {
     if (!inputs[i].defined()) continue;
-    const auto result = SavedResult::of(inputs[i]);
-    const bool used_up = result && result->in().get() == this && !kept(result.get());
+    const SavedResult* const result = result_of(inputs[i]);
+    const bool used_up = result && !kept(result);
     seen[i] = used_up ? same_memory(inputs[i], result->owner()) : same_memory(inputs[i]);
   }
   for (const auto& result : results_)
@@ -83,7 +91,8 @@ std::vector<at::Tensor> InnerMemory::give_up(const at::Tensor* inputs, size_t co
 }
 
 void InnerMemory::add(std::shared_ptr<SavedResult> result, size_t tensors) {
-  context_of(result->face_)->result = result;
+  FaceContext* const context = context_of(result->face_);
+  context->result = result, context->memory = number_, context->known = result.get();
   result->own_uses_ = 1 + tensors;
   results_.push_back(std::move(result));
 }

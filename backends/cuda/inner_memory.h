@@ -56,7 +56,7 @@ class InnerMemory {
  public:
   using Results = c10::SmallVector<const SavedResult*, 8>;
 
-  explicit InnerMemory(const void* queue) : queue_(queue) {}
+  explicit InnerMemory(const void* queue);
 
   // Held by whoever calls the rest, until its launches are enqueued. Recording waits for the GIL meanwhile, so nobody
   // waits for the mutex.
@@ -77,6 +77,10 @@ class InnerMemory {
   std::shared_ptr<const Launches> launches() const;
 
  private:
+  // In whose face a tensor lies; null: in none, or another memory's.
+  SavedResult* result_of(const at::Tensor& tensor) const;
+
+  const uint64_t number_;  // no other one's in this process
   const void* const queue_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<SavedResult>> results_;

@@ -2,7 +2,9 @@
 #include "torch/varying_matmul.h"
 
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/util/accumulate.h>
 #include <torch/library.h>
 
 #include <mutex>
@@ -22,12 +24,6 @@ bool varies(const at::Tensor& tensor) {
   return fake_impl(tensor) && tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-c10::SymInt product(const Sizes& sizes) {
-  c10::SymInt all = 1;
-  for (const c10::SymInt& size : sizes) all = all * size;
-  return all;
-}
-
 // A large operand times a matrix or vector is one product of its rows, where they lie one behind the other, or where
 // the small one's gradient would be a large tensor otherwise.
 bool should_fold(const at::Tensor& a, const at::Tensor& b, const at::Tensor& large, const at::Tensor& small) {
@@ -43,21 +39,11 @@ bool should_fold(const at::Tensor& a, const at::Tensor& b, const at::Tensor& lar
 at::Tensor folded(const at::Tensor& large, const at::Tensor& small, bool transposed) {
   const auto sizes = large.sym_sizes();
   Sizes shape(sizes.begin(), sizes.end() - 1);
-  const at::Tensor rows = large.reshape_symint({product(shape), sizes.back()});
+  const at::Tensor rows = large.reshape_symint({c10::multiply_integers(shape), sizes.back()});
   if (small.dim() == 1) return at::_unsafe_view_symint(rows.mv(small), shape);
   shape.push_back(small.sym_size(1));
   const at::Tensor result = at::_unsafe_view_symint(rows.mm(small), shape);
   return transposed ? result.mT().contiguous() : result;
-}
-
-// Sizes of two batches that are one for the other or alike.
-Sizes together(const Sizes& a, const Sizes& b) {
-  const Sizes &more = a.size() >= b.size() ? a : b, &fewer = a.size() >= b.size() ? b : a;
-  Sizes both = more;
-  const size_t behind = more.size() - fewer.size();
-  for (size_t i = 0; i < fewer.size(); ++i)
-    if (both[behind + i] == 1) both[behind + i] = fewer[i];
-  return both;
 }
 
 at::Tensor batched(const at::Tensor& a, const at::Tensor& b) {
@@ -66,9 +52,8 @@ at::Tensor batched(const at::Tensor& a, const at::Tensor& b) {
   const c10::SymInt n = a.dim() > 1 ? a_sizes[a_sizes.size() - 2] : c10::SymInt(1), inner = a_sizes.back();
   const c10::SymInt rows = b.dim() > 1 ? b_sizes[b_sizes.size() - 2] : b_sizes.back();
   const c10::SymInt p = b.dim() > 1 ? b_sizes.back() : c10::SymInt(1);
-  Sizes shape = together({a_sizes.begin(), a_sizes.begin() + static_cast<long>(a_batch)},
-                         {b_sizes.begin(), b_sizes.begin() + static_cast<long>(b_batch)});
-  const c10::SymInt count = product(shape);
+  Sizes shape = at::infer_size_symint(a_sizes.slice(0, a_batch), b_sizes.slice(0, b_batch));
+  const c10::SymInt count = c10::multiply_integers(shape);
   const auto expanded = [&](const at::Tensor& of, const c10::SymInt& first, const c10::SymInt& second) {
     Sizes to = shape;
     to.push_back(first), to.push_back(second);

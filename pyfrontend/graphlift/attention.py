@@ -10,6 +10,8 @@ import types
 import torch
 from torch.nn.attention import flex_attention as torch_flex
 
+from graphlift.originals import copied
+
 
 def index(tensor, places):
     """`tensor[places]`, where a mask's or score's function indexes: a tensor of one number is no number, but an index.
@@ -115,17 +117,9 @@ _torch = types.SimpleNamespace(
 )
 
 
-def _in_place_of(function, **names):
-    """Torch's function, in which some global names mean something else: its checks are torch's own."""
-    seen = {**function.__globals__, **names}
-    made = types.FunctionType(function.__code__, seen, function.__name__, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
-
-
 # By the name of torch's function.
 TABLE = {
-    "torch.nn.attention.flex_attention.flex_attention": _in_place_of(
+    "torch.nn.attention.flex_attention.flex_attention": copied(  # torch's own checks
         torch_flex.flex_attention, torch=_torch, flex_attention_hop=_attention
     ),
     "torch.nn.attention.flex_attention.create_mask": create_mask,

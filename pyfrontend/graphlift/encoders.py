@@ -4,18 +4,13 @@ Owns the forward that stands in the place of torch's, which under a compiler lea
 not be called outside of a capture, except for what goes on in one behind a graph break.
 """
 
-import types
-
 import torch
 from torch.nn import functional as F
 from torch.nn.modules import transformer
 
-_plain_forward = types.FunctionType(
-    transformer.TransformerEncoder.forward.__code__,
-    transformer.TransformerEncoder.forward.__globals__,
-    "forward",
-    transformer.TransformerEncoder.forward.__defaults__,
-)
+from graphlift.originals import copied
+
+_plain_forward = copied(transformer.TransformerEncoder.forward)
 
 
 def _tensors(layer):

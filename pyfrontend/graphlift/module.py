@@ -17,6 +17,8 @@ from .function import compile_function
 
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(getattr(torch_module, f"_global{name}") for name in _HOOKS)
+# graphlift.encoders stands in its place, where it is called.
+_SUBSTITUTED = torch.nn.TransformerEncoder.forward
 _FUNCTIONS = (types.FunctionType, _C.CompiledFunction)
 
 
@@ -120,8 +122,7 @@ class _State:
         call = cls.__call__
         if call is torch.nn.Module.__call__:
             forward = getattr(cls, "forward", None)
-            substituted = forward is torch.nn.TransformerEncoder.forward  # by graphlift.encoders, where it is called
-            if isinstance(forward, _FUNCTIONS) and calls_forward_only(module) and not substituted:
+            if isinstance(forward, _FUNCTIONS) and forward is not _SUBSTITUTED and calls_forward_only(module):
                 return self.of("forward", forward)
             call = torch.nn.Module._call_impl  # with all hooks around `forward`
         return self.of("call", call)

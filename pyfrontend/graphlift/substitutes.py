@@ -14,17 +14,9 @@ from torch._higher_order_ops.while_loop import while_loop as torch_while_loop
 from torch.utils import checkpoint as torch_checkpoint
 
 from graphlift import encoders
+from graphlift.originals import copied
 
 _MISSING = object()
-
-
-def _copy(function):
-    """The same function as another object, which has no substitute."""
-    made = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
 
 
 def begin_checkpoint(reentrant: bool = False) -> None:
@@ -35,7 +27,7 @@ def end_checkpoint() -> None:
     """The end of the innermost begin_checkpoint()."""
 
 
-_without_reentrant = _copy(torch_checkpoint._checkpoint_without_reentrant_generator)
+_without_reentrant = copied(torch_checkpoint._checkpoint_without_reentrant_generator)
 _no_contexts = torch_checkpoint.noop_context_fn
 
 
@@ -68,7 +60,7 @@ def _halves():
 
 # torch 2.14 and later: the arguments of `fn` as a tuple and a dict.
 _NAME = "_checkpoint_without_reentrant_generator_impl"
-_without_reentrant_2_14 = _copy(getattr(torch_checkpoint, _NAME)) if hasattr(torch_checkpoint, _NAME) else None
+_without_reentrant_2_14 = copied(getattr(torch_checkpoint, _NAME)) if hasattr(torch_checkpoint, _NAME) else None
 
 
 def checkpoint_without_reentrant_2_14(fn, args, kwargs, *, context_fn=_no_contexts, debug=False, **options):
@@ -406,13 +398,13 @@ def map_of_torch(f, xs, *args):
 
 
 # Copies of torch's own, in whose place nothing stands.
-ORIGINALS = {function: _copy(function) for function in (torch.cond, torch_while_loop, torch_scan, torch_map)}
+ORIGINALS = {function: copied(function) for function in (torch.cond, torch_while_loop, torch_scan, torch_map)}
 CONTROL_FLOW = {torch.cond: cond, torch_while_loop: while_loop}
 
 
 def at_one_place(original):
     """What stands in the place of one of these, for one call site: code of its own, which has regions of its own."""
-    function = _copy(CONTROL_FLOW[original])
+    function = copied(CONTROL_FLOW[original])
     function.__code__ = function.__code__.replace()
     return function
 

@@ -29,8 +29,11 @@ def mapped():
 
 def made(start):
     def function(x):
-        for i in range(12):
-            x = (x @ x.t() * (start + i) + x.exp()).tanh()
+        for i in range(12):  # each kernel another one: enough that giving back is worthwhile on any machine
+            y = x @ x.t() * (start + i) + x.exp()
+            for _ in range(i + 1):
+                y = y.tanh()
+            x = y
         return x
     return function
 

@@ -71,3 +71,12 @@ def test_the_program_goes_on_behind_it(backend):
     compiled = graphlift.compile(program, backend=backend)
     for x in (FLOATS, BOOLS, FLOATS, BOOLS):
         torch.testing.assert_close(compiled(x, FLOATS), program(x, FLOATS))
+
+
+@pytest.mark.parametrize("program", [torch.abs, torch.relu], ids=lambda f: f.__name__)
+def test_sizes_that_vary(program):
+    compiled = graphlift.compile(lambda x: program(x), dynamic=True)
+    for size in (3, 5, 7):
+        bools = torch.ones(size, dtype=torch.bool)
+        assert outcome(lambda bools=bools: compiled(bools)) == outcome(lambda bools=bools: program(bools))
+        torch.testing.assert_close(compiled(bools.float()), program(bools.float()))

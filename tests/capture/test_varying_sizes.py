@@ -201,6 +201,23 @@ def test_products_of_any_batches(name, grad, transposed):
     regions(2, 0)
 
 
+@pytest.mark.parametrize(
+    "shapes", [((0, 3, 4), (5, 6)), ((0, 3, 4), (5,)), ((2, 0, 4), (3, 4, 5)), ((2, 0, 4), (2, 5, 3))]
+)
+def test_products_that_do_not_fit(shapes):
+    def outcome(function, n):
+        try:
+            return function(*(torch.ones([size or n for size in shape]) for shape in shapes))
+        except RuntimeError as error:
+            return str(error)
+
+    compiled = graphlift.compile(torch.matmul, dynamic=True)
+    for n in (4, 6):
+        expected = outcome(torch.matmul, n)
+        assert isinstance(expected, str)
+        assert outcome(compiled, n) == expected
+
+
 @pytest.mark.parametrize("how", ["autocast", "vmap", "grad"])
 def test_products_of_any_batches_within(how):
     weight = torch.randn(4, 5)

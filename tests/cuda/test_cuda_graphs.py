@@ -161,10 +161,12 @@ def test_backward_uses_up_what_its_forward_saved():
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
+        before_replays = graphlift.counters()["replays"]
         for _ in range(6):
             compiled(x).square().mean().backward()
             for parameter in compiled.parameters():
                 parameter.grad = None
+        assert (graphlift.counters()["replays"] - before_replays >= 8) == (mode == "reduce-overhead")
         peaks[mode] = torch.cuda.max_memory_allocated() - before
         del compiled
         graphlift.reset()
@@ -182,7 +184,7 @@ def test_backward_twice_and_in_another_order():
         for p, q in zip(one, other, strict=True):
             torch.testing.assert_close(p, q, rtol=1e-3, atol=1e-3)
 
-    kept = []
+    kept, before = [], graphlift.counters()["replays"]
     for i in range(12):
         pairs = []
         for _ in range(1 + i % 3):
@@ -196,3 +198,4 @@ def test_backward_twice_and_in_another_order():
         kept = kept[-3:]
         for ours, theirs in kept:
             check(ours, theirs)
+    assert graphlift.counters()["replays"] > before

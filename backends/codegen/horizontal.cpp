@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backends/codegen/horizontal_order.h"
 #include "base/error.h"
 #include "ops/traits.h"
 
@@ -55,25 +56,11 @@ class Run {
           if (reader != at) depend(at, reader);
   }
 
-  // The text of the program; empty: no part of anything.
-  std::string program_of(const ir::Node& node, const HorizontalOptions& options) const {
-    if (node.op != kernel_op()) return "";
-    const Kernel& kernel = fused_.kernels[index_of(node)];
-    if (!has_constant_places(kernel)) return "";
-    for (const ScalarNode& scalar : kernel.nodes)
-      if (scalar.kind == ScalarNode::Kind::Reduce) return "";
-    std::string kind;
-    if (options.kind && (kind = options.kind(node)).empty()) return "";
-    if (kernel.axes.empty()) return kind + "\n" + print(kernel);
-    const auto any = of_any_size(kernel);
-    return any && kernel.axes[0].extent.constant() <= options.most_elements ? kind + "\n" + print(*any) : "";
-  }
-
   // Parts of one level wait for each other in no way, and neither do sets of them.
   void find_sets(const HorizontalOptions& options) {
     std::map<std::pair<int, std::string>, std::vector<int>> found;
     for (size_t i = 0; i < nodes_.size(); ++i)
-      if (std::string program = program_of(*nodes_[i], options); !program.empty())
+      if (std::string program = part_program(fused_, *nodes_[i], options); !program.empty())
         found[{levels_[i], std::move(program)}].push_back(static_cast<int>(i));
     for (auto& [key, set] : found)
       if (set.size() > 1)
@@ -191,14 +178,13 @@ void fuse_horizontally(FusedGraph* fused, const HorizontalOptions& options) {
     }
     run.clear();
   };
-  for (const ir::Node& node : fused->graph->nodes()) {
-    if (node.kind == ir::NodeKind::Input) continue;
-    if (node.op == kernel_op() || ops::viewed_value(node)) {
-      run.push_back(&node);
+  for (const ir::Node* node : gathered(*fused, options)) {
+    if (node->op == kernel_op() || ops::viewed_value(*node)) {
+      run.push_back(node);
       continue;
     }
     end_run();
-    steps.push_back({&node});
+    steps.push_back({node});
   }
   end_run();
   if (!any) return;

@@ -1,5 +1,6 @@
 // Owns: lowering of operators whose result has a tensor's elements in one piece of it, and others everywhere else:
-// padding, the gradients of slices, and scattering into slices; and of what turns elements around.
+// padding, the gradients of slices, and scattering into slices; of what turns elements around; and of the patches of an
+// image that a convolution multiplies.
 #include <algorithm>
 
 #include "backends/codegen/lower_rule.h"
@@ -135,10 +136,61 @@ bool flip(LowerCall& call) {
   return call.give({&call.graph, call.graph.view(call.tensor(0).value(), call.out().sizes, std::move(map))});
 }
 
+// The places along a dim of an image that patches have, and which of them lie in it. `at` dim of the result: which
+// patch; `in`: which element of it, beyond `extent` none.
+struct PatchDim {
+  int at, in;
+  int64_t extent, stride, padding, dilation;
+};
+
+Expr in_patch(LowerCall& call, const PatchDim& dim, const ir::Sym& size, Value* place) {
+  const Dims& sizes = call.out().sizes;
+  const Expr patch(&call.graph, call.graph.iota(sizes, dim.at)), element(&call.graph, call.graph.iota(sizes, dim.in));
+  const auto last = static_cast<double>(size.constant() - 1);
+  const Expr from = patch * static_cast<double>(dim.stride) + element * static_cast<double>(dim.dilation) -
+                    static_cast<double>(dim.padding);
+  Expr here = apply(Prim::And, from >= 0.0, from <= last);
+  if (!sizes[static_cast<size_t>(dim.in)].same(dim.extent))
+    here = apply(Prim::And, here, element < static_cast<double>(dim.extent));
+  *place = apply(Prim::Min, apply(Prim::Max, from, 0.0), last).value();
+  return here;
+}
+
+// image (batch, channels, height, width), then of height and width: elements of a patch, stride, padding, dilation.
+// Result: batch, patches down and across, their elements down and across, channels; the last two with zeros behind.
+bool columns(LowerCall& call) {
+  if (!call.places || !ir::is_constant(call.type(0).sizes) || !ir::is_constant(call.out().sizes)) return false;
+  const Dims &sizes = call.out().sizes, &image = call.type(0).sizes;
+  const Dims extent = call.syms(1), stride = call.syms(2), padding = call.syms(3), dilation = call.syms(4);
+  std::vector<Value> places(2);
+  std::optional<Expr> within;
+  for (size_t i = 0; i < 2; ++i) {
+    const PatchDim dim{static_cast<int>(1 + i), static_cast<int>(3 + i), extent[i].constant(),
+                       stride[i].constant(),    padding[i].constant(),   dilation[i].constant()};
+    const Expr here = in_patch(call, dim, image[2 + i], &places[i]);
+    within = within ? apply(Prim::And, *within, here) : here;
+  }
+  std::vector<int> picks = {-1, -1, 0, 1};
+  if (!ops::same(Dims{sizes[5]}, Dims{image[1]})) {
+    const Expr channel(&call.graph, call.graph.iota(sizes, 5));
+    const auto count = static_cast<double>(image[1].constant());
+    within = apply(Prim::And, *within, channel < count);
+    picks[1] = static_cast<int>(places.size());
+    places.push_back(apply(Prim::Min, channel, count - 1).value());
+  }
+  const std::vector<ViewDim> dims = {{0}, {5}, {}, {}};
+  const Expr read(&call.graph, call.graph.gather(std::move(places), call.tensor(0).value(), sizes, picks, dims));
+  return call.give(select(*within, read, read.number(0.0)));
+}
+
 constexpr LowerRow kLowerPieces[] = {
-    GL_LOWER("select_backward", "default", select_backward), GL_LOWER("select_scatter", "default", select_scatter),
-    GL_LOWER("slice_backward", "default", slice_backward),   GL_LOWER("slice_scatter", "default", slice_scatter),
-    GL_LOWER("constant_pad_nd", "default", constant_pad),    GL_LOWER("flip", "default", flip),
+    {"graphlift::columns.default", columns},
+    GL_LOWER("select_backward", "default", select_backward),
+    GL_LOWER("select_scatter", "default", select_scatter),
+    GL_LOWER("slice_backward", "default", slice_backward),
+    GL_LOWER("slice_scatter", "default", slice_scatter),
+    GL_LOWER("constant_pad_nd", "default", constant_pad),
+    GL_LOWER("flip", "default", flip),
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ using Kind = TensorNode::Kind;
 
 // An inlined value is made of this many primitives at most.
 constexpr int kInlinedPrimitives = 8;
+// Of one that reads no memory, being made of indices: storing it moves more than it computes.
+constexpr int kIndexPrimitives = 32;
 // A value per row that its reductions' kernel has better made once, and stored, than each reader per element.
 constexpr int kRepeatedPrimitives = 2;
 
@@ -60,7 +62,8 @@ class Inliner {
       const bool finishes = finishes_reductions(tree);
       if (finishes) finishing_.insert(&node);
       const bool repeated = finishes && tree.primitives > kRepeatedPrimitives && spread_.count(&node);
-      const bool cheap = tree.cheap && tree.large.size() <= 1 && tree.primitives <= kInlinedPrimitives && !repeated;
+      const int most = tree.reads ? kInlinedPrimitives : kIndexPrimitives;
+      const bool cheap = tree.cheap && tree.large.size() <= 1 && tree.primitives <= most && !repeated;
       if (cheap || folded_.count(&node)) inlined_.insert(&node);
     }
     return std::move(inlined_);
@@ -71,12 +74,14 @@ class Inliner {
     int primitives = 0;
     std::vector<const TensorNode*> large;  // leaves with as many elements as the root
     bool cheap = true;
+    bool reads = false;  // memory; else it is made of indices alone
   };
 
   void grow(const TensorNode* node, const ir::Sym& elements, Tree* tree) const {
     if (node->is_view()) return grow(node->args[0], elements, tree);
     const bool leaf = node->kind == Kind::Buffer || (node->computed() && !inlined_.count(node));
     if (leaf) {
+      tree->reads = true;
       if (!elements.same(1) && ops::product(node->sizes).same(elements)) add_large(node, tree);
       return;
     }
@@ -97,7 +102,9 @@ class Inliner {
     tree->primitives += row(node->prim).cost != PrimCost::Free;
     tree->cheap = tree->cheap && row(node->prim).cost != PrimCost::Costly;
     for (const Value arg : node->aligned()) grow(arg, elements, tree);
-    if (node->kind == Kind::Gather && ops::product(node->sizes).same(elements)) add_large(node->args.back(), tree);
+    if (node->kind != Kind::Gather) return;
+    tree->reads = true;
+    if (ops::product(node->sizes).same(elements)) add_large(node->args.back(), tree);
   }
 
   // Element-wise work that one reduction reads and nothing else: it belongs into that reduction's loop. And what is

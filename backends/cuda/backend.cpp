@@ -23,6 +23,7 @@
 #include "backends/cuda/matmul.h"
 #include "backends/cuda/matmul_call.h"
 #include "backends/cuda/matmul_tuning.h"
+#include "backends/cuda/narrow_convolutions.h"
 #include "backends/cuda/nvrtc.h"
 #include "backends/cuda/replay.h"
 #include "backends/reference/program.h"
@@ -88,9 +89,12 @@ void take_products(const ir::Graph& graph, int8_t device_type, const backend::Op
   };
 }
 
-// With draws of random numbers as parts of kernels. Null: there are none.
-std::unique_ptr<ir::Graph> drawn(const ir::Graph& graph, int8_t device_type) {
-  return with_draws(graph, device_type == kCpu ? test_draw_rules() : draw_rules(graph));
+// With draws of random numbers as parts of kernels, and narrow convolutions as products. Null: there are none.
+std::unique_ptr<ir::Graph> restated(const ir::Graph& graph, int8_t device_type) {
+  auto drawn = with_draws(graph, device_type == kCpu ? test_draw_rules() : draw_rules(graph));
+  if (at::globalContext().deterministicAlgorithms()) return drawn;
+  auto multiplied = with_products_of_patches(drawn ? *drawn : graph, device_type);
+  return multiplied ? std::move(multiplied) : std::move(drawn);
 }
 
 codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const backend::Options& how) {
@@ -106,6 +110,7 @@ codegen::FusedGraph fused(const ir::Graph& graph, int8_t device_type, const back
   codegen::FusedGraph made = codegen::fuse(graph, options);
   if (!records(how)) codegen::write_in_place(&made, how.writes);  // a recording's results are its own
   codegen::HorizontalOptions parts;
+  parts.most_early_bytes = int64_t{8} << 20;
   parts.kind = [&](const ir::Node& node) -> std::string {
     const ir::Sym farthest = reach(made.kernels[codegen::index_of(node)]);
     if (!farthest.is_constant() || farthest.constant() >= kNarrowReach) return "";  // a table has narrow indices
@@ -131,8 +136,8 @@ class Cuda final : public backend::Backend {
     std::optional<cpu::HostKernels> host;
     if (device_type_ != kCpu) host.emplace(graph, how);
     const ir::Graph& numbered = host ? host->graph() : graph;
-    const std::unique_ptr<ir::Graph> with_own_draws = drawn(numbered, device_type_);
-    const codegen::FusedGraph parts = fused(with_own_draws ? *with_own_draws : numbered, device_type_, how);
+    const std::unique_ptr<ir::Graph> own = restated(numbered, device_type_);
+    const codegen::FusedGraph parts = fused(own ? *own : numbered, device_type_, how);
     const int device = device_of(*parts.graph);
     if (device < 0) {
       log(Artifact::PerfHints, "nothing of a graph is on the GPU: torch's own kernels run it");
@@ -265,8 +270,8 @@ std::vector<std::string> kernel_texts(const ir::Graph& graph, int8_t device_type
                                       const std::vector<std::pair<int, int>>& writes) {
   backend::Options how;
   how.writes = writes;
-  const std::unique_ptr<ir::Graph> with_own_draws = drawn(graph, device_type);
-  const codegen::FusedGraph parts = fused(with_own_draws ? *with_own_draws : graph, device_type, how);
+  const std::unique_ptr<ir::Graph> own = restated(graph, device_type);
+  const codegen::FusedGraph parts = fused(own ? *own : graph, device_type, how);
   std::vector<std::string> texts;
   Target target;
   target.architecture = architecture;

@@ -163,8 +163,9 @@ class KernelEmitter : AcrossWriter {
     emit_place();
     emit_rows(launch);
     const bool loops = launch < schedule_.phases;
-    result_.launches.push_back({next_name(), blocks(), launch >= 0 && loops ? schedule_.splits : 1, schedule_.threads,
-                                static_cast<int>(values_.shared_bytes())});
+    const bool splits = launch >= 0 && loops;
+    result_.launches.push_back({next_name(), blocks(), splits ? schedule_.splits : 1, schedule_.threads,
+                                static_cast<int>(values_.shared_bytes()), splits ? schedule_.resident : 0});
     bodies_.push_back(values_.take());
   }
 

@@ -228,7 +228,7 @@ class Scheduler {
       });
       const Sym& extent = axis(made_.vector_axis).extent;
       const bool alone = made_.shape == Shape::Elements && made_.kept.size() == 1;
-      const int most = variant_.aligned ? std::min(target_.tiling.lanes, kVectorBytes / narrowest) : 1;
+      const int most = variant_.aligned ? std::min(target_.tiling.lanes, most_lanes(kVectorBytes / narrowest)) : 1;
       int lanes = most;
       while (lanes > 1 && !((alone || is_multiple(extent, lanes)) && pays(lanes) && fills(lanes))) lanes /= 2;
       if (lanes < most && peel(most)) lanes = most;
@@ -241,6 +241,17 @@ class Scheduler {
     for (const auto& store : kernel_.stores)
       made_.vector_store.push_back(!made_.late[static_cast<size_t>(store.value)] &&
                                    is_vector(store.index, made_.lanes));
+  }
+
+  // A thread that makes several columns has a sum, and what is made of it, for each lane: more lanes than these leave a
+  // processor too few threads where sums are wide, or where a second loop needs them.
+  int most_lanes(int given) const {
+    constexpr int kColumnLanes = 4;
+    if (made_.shape != Shape::Columns) return given;
+    const bool wide = std::any_of(kernel_.nodes.begin(), kernel_.nodes.end(), [](const ScalarNode& node) {
+      return node.kind == Kind::Reduce && ir::bytes(node.type) > 4;
+    });
+    return wide || made_.phases > 1 ? std::min(given, kColumnLanes) : given;
   }
 
   // Of a load at places: whether these leave vectors whole.
@@ -413,6 +424,7 @@ class Scheduler {
     made_.across = static_cast<int>(std::min<int64_t>(sharing, sharing > kWarp ? made_.threads : kWarp));
     made_.steps = static_cast<int>((steps + made_.across - 1) / made_.across);
     const int64_t own = int64_t{made_.steps} * made_.lanes;
+    if (made_.across < made_.threads) made_.threads = joining_threads(made_.threads, own);
     made_.keeps = made_.phases > 1 && own * loads <= kKeptRegisters;
     const int64_t registers = own * (sums + (made_.keeps ? loads : 0)) + kOtherRegisters;
     const int64_t threads = std::min<int64_t>(kMostResident, kRegisters / std::min<int64_t>(registers, kMostOwn));
@@ -434,7 +446,7 @@ class Scheduler {
     const int64_t columns = std::max<int64_t>(1, hint(kept, 1 << 16) / made_.lanes);
     const int64_t rows = hint(product(kernel_, made_.inner), 4096);
     made_.across = static_cast<int>(std::min<int64_t>(kWarp, next_power(columns)));
-    made_.threads = threads_or(256);
+    made_.threads = joining_threads(threads_or(256), made_.lanes);
     if (columns >= int64_t{target_.processors} * 1024) {
       made_.across = made_.threads;
       return;
@@ -447,7 +459,23 @@ class Scheduler {
     const int64_t lines = made_.threads / made_.across;
     int64_t splits = split(4 * target_.processors / blocks);
     if (product(kernel_, made_.inner).is_constant()) splits = std::min(splits, rows / (8 * lines));
-    if (splits >= 2) made_.splits = static_cast<int>(std::min<int64_t>(splits, 1024));
+    if (splits < 2) return;
+    made_.splits = static_cast<int>(std::min<int64_t>(splits, 1024));
+    // Blocks that wait for others' end would double the time: registers are left for all at once.
+    constexpr int kResidentThreads = 1024;
+    const int64_t each = (blocks * made_.splits + target_.processors - 1) / target_.processors;
+    made_.resident = static_cast<int>(std::min<int64_t>(each, std::max(1, kResidentThreads / made_.threads)));
+  }
+
+  // Threads join their own values, each reduction in its turn, in the memory that a block shares without asking.
+  int joining_threads(int threads, int64_t own) const {
+    constexpr int64_t kUnasked = 48 << 10;
+    int64_t widest = 1;
+    for (const ScalarNode& node : kernel_.nodes)
+      if (node.kind == Kind::Reduce || node.kind == Kind::Across)
+        widest = std::max<int64_t>(widest, ir::bytes(node.type));
+    while (threads > kWarp && threads * own * widest > kUnasked) threads /= 2;
+    return threads;
   }
 
   const Kernel& kernel_;
@@ -461,27 +489,6 @@ class Scheduler {
 
 Schedule schedule_kernel(const Kernel& kernel, const Target& target, const Variant& variant) {
   return Scheduler(kernel, target, variant).run();
-}
-
-std::vector<Tiling> tilings(const Kernel& kernel, const Target& target, const Variant& variant) {
-  std::vector<Tiling> found = {target.tiling};
-  std::vector<Schedule> seen = {schedule_kernel(kernel, target, variant)};
-  auto offer = [&](auto change) {
-    Target other = target;
-    change(&other.tiling);
-    Schedule schedule = schedule_kernel(kernel, other, variant);
-    if (std::find(seen.begin(), seen.end(), schedule) != seen.end()) return;
-    seen.push_back(std::move(schedule));
-    found.push_back(other.tiling);
-  };
-  const int fewer = std::max(1, seen.front().lanes / 2);
-  for (const int threads : {128, 512, 1024, 64}) offer([&](Tiling* it) { it->threads = threads; });
-  for (const int steps : {2, 8, 1}) offer([&](Tiling* it) { it->steps_per_thread = steps; });
-  for (const int percent : {50, 200, 0}) offer([&](Tiling* it) { it->split_percent = percent; });
-  offer([&](Tiling* it) { it->lanes = fewer; });
-  offer([&](Tiling* it) { it->lanes = fewer, it->threads = 512; });
-  offer([&](Tiling* it) { it->lanes = fewer, it->steps_per_thread = 8; });
-  return found;
 }
 
 }  // namespace graphlift::cuda

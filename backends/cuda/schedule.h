@@ -62,8 +62,9 @@ struct Schedule {
   int room = 0;        // bytes of shared memory for element values from phase to phase; 0: read again
   int splits = 1;      // blocks that share the elements of a row or column; > 1: one launch per phase
   // Rows that are reduced across: blocks, at most and where there are as many rows, that walk over all rows; 0: each
-  // block has its own. A processor has room for `resident` of them.
-  int walkers = 0, least_walkers = 0, resident = 0;
+  // block has its own.
+  int walkers = 0, least_walkers = 0;
+  int resident = 0;  // such blocks, or those that share columns, that a processor has room for at once; 0: as it comes
   // Such rows in shared memory at once: the one at hand and those that are copied there meanwhile, of the loads that
   // are `ahead`; 0: each row is read when its turn comes.
   int stages = 0;

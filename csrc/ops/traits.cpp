@@ -92,7 +92,7 @@ OpTraits find(std::string_view name) {
   if (name == "graphlift::manual_seed.default" || name == "graphlift::generator_state.default" ||
       name == "graphlift::set_generator_state.default" || name == "graphlift::draw.default")
     return {Effect::Random, Work::Heavy};
-  if (name == "graphlift::dropout.default") return {Effect::None, Work::Heavy};
+  if (name == "graphlift::dropout.default" || name == "graphlift::columns.default") return {Effect::None, Work::Heavy};
   if (!name.starts_with(kAten)) return {Effect::Write, Work::Heavy};
   std::string_view local = name.substr(kAten.size()), base = local.substr(0, local.find('.'));
   std::string_view overload = base.size() < local.size() ? local.substr(base.size() + 1) : std::string_view();

@@ -17,16 +17,16 @@ using ir::ValueRef;
 
 constexpr double kMostCopied = 0.5;  // elements copied, for each element that a convolution reads or writes
 
-// Which arguments of a convolution are images.
+// Which arguments of a convolution are images, and what else there is.
 struct Row {
   std::string_view op;
   std::vector<size_t> images;
-  size_t transposed, groups;
+  size_t weight, transposed, groups;
 };
 
 const Row* convolution(const ir::Node& node) {
-  static const Row rows[] = {{"aten::convolution.default", {0}, 6, 8},
-                             {"aten::convolution_backward.default", {0, 1}, 7, 9}};
+  static const Row rows[] = {{"aten::convolution.default", {0}, 1, 6, 8},
+                             {"aten::convolution_backward.default", {0, 1}, 2, 7, 9}};
   for (const Row& row : rows)
     if (node.op.str() == row.op) return &row;
   return nullptr;
@@ -128,6 +128,7 @@ class Rewrite {
     const Row* row = convolution(node);
     if (row && takes(node, *row)) {
       for (size_t i : row->images) turn(node, i);
+      lay_weight(node, row->weight);
       for (const auto& output : node.outputs)
         if (output && output->rank() == 4) convolved_ += static_cast<double>(elements(*output));
     }
@@ -168,6 +169,19 @@ class Rewrite {
     convolved_ += static_cast<double>(elements(type));
     if (lies_so(type, ops::Format::ChannelsLast)) return;
     node.args[i] = copied(&node, value, type, ops::Format::ChannelsLast, &turned_);
+    touched_.insert(&node);
+  }
+
+  // A weight that the graph makes (a cast, most often) is made so that convolutions need no copy of it.
+  void lay_weight(ir::Node& node, size_t i) {
+    const ValueRef* weight = node.args[i].value();
+    if (!weight || !is_image(ir::type_of(*weight))) return;
+    const TensorType& type = ir::type_of(*weight);
+    const bool made = ops::memory_owner(*weight).node->kind != ir::NodeKind::Input;
+    if (!made || lies_so(type, ops::Format::ChannelsLast) || !lies_so(type, ops::Format::Contiguous)) return;
+    const double before = copied_;
+    node.args[i] = copied(&node, *weight, type, ops::Format::ChannelsLast, &turned_);
+    copied_ = before;
     touched_.insert(&node);
   }
 

@@ -305,6 +305,20 @@ def long_rows(x):
     return [x.sum(-1), x.softmax(-1), x.amax(), x / x.abs().sum()]
 
 
+@program((1, 3, 128, 128), (64, 3, 3, 3), (64,), dtype=BF16)
+@program((1, 4, 128, 129), (64, 4, 2, 3), (64,), dtype=F16)
+def narrow_convolution(x, w, b):
+    """Products of patches; an input has no gradient."""
+    images = x.detach().to(memory_format=torch.channels_last)
+    return [F.conv2d(images, w, b, padding=1), F.conv2d(images, w.sin(), stride=(1, 2), padding=(0, 2))]
+
+
+@program((2, 2, 256, 250), (48, 2, 3, 5), dtype=BF16)
+def wide_patches(x, w):
+    images = x.detach().to(memory_format=torch.channels_last)
+    return [F.conv2d(images, w, stride=2, padding=(2, 4), dilation=(3, 2)).relu()]
+
+
 @every([[(136, 20011)]])
 @every([[(133, 33000)]], dtype=BF16)
 def rows_in_shared_memory(x):

@@ -305,6 +305,25 @@ TEST(Schedule, TilingsAreDifferentAndReadBack) {
     EXPECT_FALSE(tiling_from(wrong)) << wrong;
 }
 
+// In the mode "max-autotune" a tiling that did not compile was an internal error.
+TEST(Schedule, ColumnsAreJoinedInMemoryThatNeedNotBeAskedFor) {
+  const auto kernel = kernel_of(R"(%0: bf16[64, 64, 64, 64]{262144, 1, 4096, 64} cpu = input x
+%1: (bf16[64, 64, 64, 64]{262144, 1, 4096, 64} cpu, f32[64]{1} cpu, f32[64]{1} cpu) = aten::_native_batch_norm_legit.no_stats(%0, none, none, true, 0.1, 1e-05)
+return (%1.0)
+)");
+  for (const Tiling& tiling : tilings(kernel, Target{}, {})) {
+    Target target;
+    target.tiling = tiling;
+    const Schedule schedule = schedule_kernel(kernel, target, {});
+    ASSERT_EQ(schedule.shape, Shape::Columns);
+    EXPECT_LE(schedule.threads * schedule.lanes * 8, 48 << 10) << tiling.str();
+    EXPECT_LE(schedule.lanes, 4) << "sums of eight bytes for each lane";
+    // All blocks that share columns fit at once, in registers of 64 for each thread at least.
+    if (schedule.splits > 1) EXPECT_GE(schedule.resident, 1) << tiling.str();
+    EXPECT_LE(schedule.resident * schedule.threads, 1024) << tiling.str();
+  }
+}
+
 TEST(Schedule, NumbersComeByValueAndSizesAsParameters) {
   const auto kernel = kernel_of(unary("f32[s0]{1}", "aten::mul.Tensor(%0, %0)"));
   const KernelSource source = emit_kernel(kernel, scheduled(kernel, {true, true}), {true, false});

@@ -233,6 +233,8 @@ constexpr Stage kStages[] = {
      "computes cheap values where they are used instead of storing them"},
     {"horizontal_fusion", [](FuseOptions& options) -> bool& { return options.horizontal; },
      "runs many small kernels of one program over different tensors as one call"},
+    {"arena", [](FuseOptions& options) -> bool& { return options.arena; },
+     "plans where small values between calls lie in one block of memory, on CPU"},
 };
 
 }  // namespace

@@ -22,6 +22,7 @@ struct FuseOptions {
   Besides besides = {};
   bool epilogues = true;
   bool horizontal = true;  // asked by the backend for fuse_horizontally()
+  bool arena = true;       // asked by the backend when it makes the program
 };
 
 // A part of fusing that can be left out, as passes can.
@@ -77,8 +78,7 @@ struct MultiKernel {
     size_t inputs;  // how many of the call's are its own
   };
   std::vector<Part> parts;
-  std::vector<bool> inner;  // by result of the call: only kernels read it, and it does not leave the graph
-  Kernel program;           // with symbol 0 as the number of elements of its one axis, or without an axis
+  Kernel program;  // with symbol 0 as the number of elements of its one axis, or without an axis
 };
 
 struct FusedGraph {

@@ -100,22 +100,12 @@ class Writer {
   void write(const std::vector<Parts>& steps) {
     for (const ir::Node* input : fused_.graph->inputs())
       values_[{const_cast<ir::Node*>(input), 0}] = {graph_->add_input(input->input_name, *input->outputs[0]), 0};
-    find_read_outside();
     for (const Parts& step : steps) step.size() == 1 ? copy(*step[0]) : join(step);
     for (const ir::Arg& output : fused_.graph->outputs()) graph_->outputs().push_back(translated(output));
     fused_.graph = std::move(graph_);
   }
 
  private:
-  // Values that others than kernels read.
-  void find_read_outside() {
-    auto read = [&](const ir::ValueRef& value) { read_outside_.insert(value); };
-    for (const ir::Node& node : fused_.graph->nodes())
-      if (node.op != kernel_op())
-        for (const ir::Arg& arg : node.args) ir::for_each_value(arg, read);
-    for (const ir::Arg& output : fused_.graph->outputs()) ir::for_each_value(output, read);
-  }
-
   ir::Arg translated(ir::Arg arg) const {
     ir::for_each_value(arg, [&](ir::ValueRef& value) { value = values_.at(value); });
     return arg;
@@ -137,7 +127,7 @@ class Writer {
   void join(const Parts& parts) {
     const Kernel& first = fused_.kernels[index_of(*parts[0])];
     const auto any = of_any_size(first);
-    MultiKernel multi{{}, {}, any ? *any : first};
+    MultiKernel multi{{}, any ? *any : first};
     ir::ArgList inputs;
     std::vector<std::optional<ir::TensorType>> outputs;
     for (const ir::Node* part : parts) {
@@ -145,8 +135,6 @@ class Writer {
       multi.parts.push_back({index_of(*part), own.size()});
       for (const ir::Arg& input : own) inputs.push_back(translated(input));
       outputs.insert(outputs.end(), part->outputs.begin(), part->outputs.end());
-      for (int i = 0; i < static_cast<int>(part->outputs.size()); ++i)
-        multi.inner.push_back(!read_outside_.count({const_cast<ir::Node*>(part), i}));
     }
     const ir::Arg index = static_cast<int64_t>(fused_.multis.size());
     ir::Node* made =
@@ -162,7 +150,6 @@ class Writer {
   FusedGraph& fused_;
   std::unique_ptr<ir::Graph> graph_ = std::make_unique<ir::Graph>();
   std::unordered_map<ir::ValueRef, ir::ValueRef, ir::ValueHash> values_;
-  std::unordered_set<ir::ValueRef, ir::ValueHash> read_outside_;
 };
 
 }  // namespace

@@ -127,7 +127,8 @@ class Cpu final : public backend::Backend {
       }
       return nullptr;
     };
-    auto program = std::make_unique<reference::Program>(*fused.graph, constants, native, graph);
+    auto program =
+        std::make_unique<reference::Program>(*fused.graph, constants, native, graph, SIZE_MAX, options.arena);
     rest_compiler();
     return program;
   }

@@ -71,8 +71,10 @@ class ContractionCall final : public reference::NativeCall {
 
   bool usable() const { return is_usable_; }
 
+  bool fills(size_t) const override { return true; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
-    outputs[0] = result_.allocate(symbols);
+    if (!outputs[0].defined()) outputs[0] = result_.allocate(symbols);
     std::shared_ptr<const Contraction> found;
     ContractionOperands operands;
     operands.a = place(inputs, product_.a, symbols);

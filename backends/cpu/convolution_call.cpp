@@ -86,9 +86,11 @@ class ConvolutionCall final : public reference::NativeCall {
 
   bool usable() const { return usable_; }
 
+  bool fills(size_t) const override { return true; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     for (size_t i = 0; i < results_.size(); ++i)
-      if (results_[i]) outputs[i] = results_[i]->allocate(symbols);
+      if (results_[i] && !outputs[i].defined()) outputs[i] = results_[i]->allocate(symbols);
     for (const ConvolutionPart& part : parts_) {
       auto place = [&](int which) -> const void* {
         if (which == -1) return nullptr;

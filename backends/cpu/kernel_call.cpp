@@ -28,10 +28,15 @@ class KernelCall final : public reference::NativeCall {
                        [](const auto& result) { return result.target >= 0; });
   }
 
+  bool fills(size_t result) const override { return memory_.results[result].target < 0; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     for (size_t i = 0; i < results_.size(); ++i) {
       const int target = memory_.results[i].target;
-      outputs[i] = target < 0 ? results_[i].allocate(symbols) : reference::to_be_written(*inputs[target]);
+      if (target >= 0)
+        outputs[i] = reference::to_be_written(*inputs[target]);
+      else if (!outputs[i].defined())
+        outputs[i] = results_[i].allocate(symbols);
     }
     c10::SmallVector<void*, 24> buffers;
     for (size_t i = 0; i < memory_.reads; ++i) buffers.push_back(const_cast<void*>(inputs[i]->const_data_ptr()));

@@ -1,8 +1,6 @@
 // Owns: see multi_kernel_call.h.
 #include "backends/cpu/multi_kernel_call.h"
 
-#include <ATen/EmptyTensor.h>
-
 #include <algorithm>
 
 #include "backends/cpu/kernel_call.h"
@@ -55,20 +53,21 @@ class MultiKernelCall final : public reference::NativeCall {
       input += static_cast<int>(part.inputs);
     }
     GL_CHECK(targets_.size() == layouts_.size(), "a multi-kernel with other results than its parts");
-    place_inner(multi.inner);
   }
 
   bool writes_inputs() const override {
     return std::any_of(targets_.begin(), targets_.end(), [](int target) { return target >= 0; });
   }
 
+  bool fills(size_t result) const override { return targets_[result] < 0; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
-    at::Tensor block;
-    if (block_bytes_ > 0) block = at::detail::empty_cpu({block_bytes_}, c10::ScalarType::Byte);
-    for (size_t i = 0; i < layouts_.size(); ++i)
-      outputs[i] = targets_[i] >= 0  ? reference::to_be_written(*inputs[targets_[i]])
-                   : places_[i] >= 0 ? layouts_[i].within(block, places_[i])
-                                     : layouts_[i].allocate(symbols);
+    for (size_t i = 0; i < layouts_.size(); ++i) {
+      if (targets_[i] >= 0)
+        outputs[i] = reference::to_be_written(*inputs[targets_[i]]);
+      else if (!outputs[i].defined())
+        outputs[i] = layouts_[i].allocate(symbols);
+    }
     c10::SmallVector<void*, 64> buffers;
     buffers.reserve(buffers_.size());
     for (const int source : buffers_)
@@ -100,17 +99,6 @@ class MultiKernelCall final : public reference::NativeCall {
     }
   }
 
-  // Results that stay among kernels share one block of memory.
-  void place_inner(const std::vector<bool>& inner) {
-    constexpr int64_t kAlignment = 64, kMostBytes = 4096;
-    for (size_t i = 0; i < layouts_.size(); ++i) {
-      places_.push_back(-1);
-      if (!inner[i] || targets_[i] >= 0 || layouts_[i].bytes() > kMostBytes) continue;
-      places_[i] = block_bytes_;
-      block_bytes_ += (layouts_[i].bytes() + kAlignment - 1) / kAlignment * kAlignment;
-    }
-  }
-
   struct Job {
     const MultiKernelCall& call;
     void* const* buffers;
@@ -131,9 +119,7 @@ class MultiKernelCall final : public reference::NativeCall {
   const std::shared_ptr<const CompiledKernel> program_;
   int64_t unit_ = 1;  // elements of one
   std::vector<ResultLayout> layouts_;
-  std::vector<int> targets_;     // by result: the input that it is written to; -1: memory of its own
-  std::vector<int64_t> places_;  // by result: in the block; -1: elsewhere
-  int64_t block_bytes_ = 0;
+  std::vector<int> targets_;  // by result: the input that it is written to; -1: memory of its own
   std::vector<int> buffers_;  // of all parts: an input, or ~result
   std::vector<int64_t> numbers_;
   std::vector<Part> parts_;

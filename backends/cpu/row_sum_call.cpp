@@ -108,9 +108,11 @@ class RowSumCall final : public reference::NativeCall {
     check_ = make_check_call(check);
   }
 
+  bool fills(size_t) const override { return true; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     if (check_) check_->run(inputs + index_, nullptr, symbols);
-    outputs[0] = result_.allocate(symbols);
+    if (!outputs[0].defined()) outputs[0] = result_.allocate(symbols);
     if (type_.dtype == DType::float64)
       sum<double>(inputs, outputs[0], symbols);
     else

@@ -1,7 +1,8 @@
-// Owns: turning a graph into a Program: slots for values, constants ahead of time, last uses.
+// Owns: turning a graph into a Program: slots for values, constants ahead of time, last uses, the arena.
 #include <unordered_map>
 #include <unordered_set>
 
+#include "backends/reference/arena_plan.h"
 #include "backends/reference/program.h"
 #include "base/error.h"
 #include "ops/own_sizes.h"
@@ -42,6 +43,20 @@ class Builder {
         add_step(node);
     }
     add_outputs();
+  }
+
+  void plan_arena() {
+    std::vector<ir::TensorType> types;
+    std::vector<ArenaSpan> spans;
+    for (const ArenaValue& value : find_arena_values(graph_, program_.steps_, step_of_)) {
+      Step& step = program_.steps_[static_cast<size_t>(value.span.first)];
+      step.in_arena.resize(step.results.size(), -1);
+      step.in_arena[static_cast<size_t>(value.value.index)] = static_cast<int32_t>(types.size());
+      types.push_back(value.type);
+      spans.push_back(value.span);
+    }
+    backend::counters().in_arenas += types.size();
+    program_.arenas_.plan(std::move(types), spans);
   }
 
  private:
@@ -147,6 +162,7 @@ class Builder {
       ir::for_each_value(arg, [&](const ir::ValueRef& value) { step.reads.push_back(slot(value)); });
     release(node, &step);
     add_results(node, &step);
+    step_of_[&node] = static_cast<int>(program_.steps_.size());
     if (step.native->writes_inputs()) program_.writes_from_ = std::min(program_.writes_from_, program_.steps_.size());
     program_.steps_.push_back(std::move(step));
     return true;
@@ -181,6 +197,7 @@ class Builder {
     for (size_t i = 0; i < step.results.size(); ++i)
       step.grad_mode |= step.results[i] >= 0 && ops::is_made_for_gradients(node.op, static_cast<int>(i));
     if (native_ && !ops::viewed_value(node)) expect_results(node, &step);
+    step_of_[&node] = static_cast<int>(program_.steps_.size());
     program_.stack_size_ = std::max({program_.stack_size_, parameters.size(), step.op->schema().returns().size()});
     program_.steps_.push_back(std::move(step));
   }
@@ -208,15 +225,18 @@ class Builder {
   std::unordered_map<ir::ValueRef, const ir::Node*, ir::ValueHash> last_;
   std::unordered_map<ir::ValueRef, int32_t, ir::ValueHash> slots_;
   std::vector<int32_t> free_;
+  std::unordered_map<const ir::Node*, int> step_of_;
 };
 
 Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants)
     : Program(graph, constants, {}, graph) {}
 
 Program::Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
-                 const ir::Graph& original, size_t visible)
+                 const ir::Graph& original, size_t visible, bool arena)
     : symbol_count_(ir::symbol_count(original)), visible_(visible) {
-  Builder(graph, constants, native, this).build();
+  Builder builder(graph, constants, native, this);
+  builder.build();
+  if (arena) builder.plan_arena();
 }
 
 }  // namespace graphlift::reference

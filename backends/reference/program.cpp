@@ -18,6 +18,7 @@ struct Program::Running {
   c10::SmallVector<c10::IValue, 24> slots;
   torch::jit::Stack stack;
   std::span<const int64_t> symbols;
+  const Arena* arena = nullptr;
   Placing* placing = nullptr;
 };
 
@@ -60,6 +61,9 @@ void Program::execute_native(const Step& step, Running& running) const {
   c10::SmallVector<const at::Tensor*, 16> inputs;
   for (int32_t slot : step.reads) inputs.push_back(&running.slots[static_cast<size_t>(slot)].toTensor());
   c10::SmallVector<at::Tensor, 4> outputs(step.results.size());
+  if (running.arena)
+    for (size_t i = 0; i < step.in_arena.size(); ++i)
+      if (step.in_arena[i] >= 0) outputs[i] = running.arena->at(step.in_arena[i]);
   step.native->run(inputs.data(), outputs.data(), running.symbols);
   for (int32_t slot : step.releases) running.slots[static_cast<size_t>(slot)] = c10::IValue();
   for (size_t i = 0; i < outputs.size(); ++i)
@@ -169,7 +173,10 @@ void Program::execute_after_writing(Running& running) const {
 }
 
 void Program::run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const {
-  Running running;
+  // A listener is told of memory as it is allocated.
+  const ArenaLease lease(arenas_.empty() || placement_listener() ? nullptr : &arenas_);
+  Running running;  // behind the lease: it refers to the arena's tensors
+  running.arena = lease.arena();
   running.slots.resize(slot_count_);
   running.stack.reserve(stack_size_);
   running.symbols = {symbols, symbol_count_};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backends/reference/arena.h"
 #include "ir/graph.h"
 
 namespace graphlift::reference {
@@ -37,9 +38,12 @@ struct ComputedArg {
 class NativeCall {
  public:
   virtual ~NativeCall() = default;
-  // `inputs`: one per value among the node's arguments, in order, lists flattened. `outputs`: one undefined tensor per
-  // result of the node.
+  // `inputs`: one per value among the node's arguments, in order, lists flattened; no result is memory of one unless
+  // the graph was told to write there. `outputs`: an undefined tensor per result of the node, or, of a result that the
+  // call fills(), one that lies as the graph says.
   virtual void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const = 0;
+  // Whether it writes a result to memory that it is given.
+  virtual bool fills(size_t /*result*/) const { return false; }
   // Whether it writes to inputs of the graph, as `backend::Options::writes` allows.
   virtual bool writes_inputs() const { return false; }
 };
@@ -66,6 +70,7 @@ struct Step {
   std::vector<Operand> operands;
   std::vector<int32_t> results;                         // slot per result, lists flattened; -1: dropped
   std::vector<std::optional<ExpectedResult>> expected;  // with native steps alone: per result
+  std::vector<int32_t> in_arena;                        // per result, its place there or -1; empty: none has one
   std::vector<int32_t> releases;                        // slots that only a computed argument of this step still needed
   bool grad_mode = false;                               // the operator is called with it on
   bool leaves = false;                                  // memory of a result is a visible output's
@@ -75,9 +80,10 @@ class Program final : public backend::CompiledGraph {
  public:
   Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants);
   // `native` is asked for each call first. `original`: the graph that `graph` was made of; native calls get all symbols
-  // that it names. `visible`: outputs in front of this one leave the program, the others are its backward's.
+  // that it names. `visible`: outputs in front of this one leave the program, the others are its backward's. `arena`:
+  // results that live within a run have planned places.
   Program(const ir::Graph& graph, const std::vector<at::Tensor>& constants, const NativeFactory& native,
-          const ir::Graph& original, size_t visible = SIZE_MAX);
+          const ir::Graph& original, size_t visible = SIZE_MAX, bool arena = false);
   void run(at::Tensor* inputs, const int64_t* symbols, at::Tensor* outputs) const override;
 
  private:
@@ -104,6 +110,7 @@ class Program final : public backend::CompiledGraph {
   };
   std::vector<Output> outputs_;
   size_t visible_ = SIZE_MAX;
+  mutable ArenaPool arenas_;
 };
 
 }  // namespace graphlift::reference

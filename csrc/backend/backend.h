@@ -87,6 +87,7 @@ struct Counters {
   std::atomic<uint64_t> multi_kernels = 0;       // calls that run several of them
   std::atomic<uint64_t> natives = 0;             // calls that backends took themselves (contractions)
   std::atomic<uint64_t> externals = 0;           // calls that stay torch's
+  std::atomic<uint64_t> in_arenas = 0;           // results whose memory is planned
   std::atomic<uint64_t> replays = 0;             // runs of a graph from a recording of its launches
   std::atomic<uint64_t> remembered_weights = 0;  // times that a kept copy of a weight was used
   std::atomic<uint64_t> remembered_bytes = 0;    // that such copies take up now

@@ -65,6 +65,7 @@ py::dict all_counters() {
   result["multi_kernels"] = made.multi_kernels.load();
   result["natives"] = made.natives.load();
   result["externals"] = made.externals.load();
+  result["in_arenas"] = made.in_arenas.load();
   result["replays"] = made.replays.load();
   result["remembered_weights"] = made.remembered_weights.load();
   result["remembered_bytes"] = made.remembered_bytes.load();

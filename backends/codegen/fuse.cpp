@@ -234,7 +234,7 @@ constexpr Stage kStages[] = {
     {"horizontal_fusion", [](FuseOptions& options) -> bool& { return options.horizontal; },
      "runs many small kernels of one program over different tensors as one call"},
     {"arena", [](FuseOptions& options) -> bool& { return options.arena; },
-     "plans where small values between calls lie in one block of memory, on CPU"},
+     "plans where small values between calls lie in one block of memory"},
 };
 
 }  // namespace

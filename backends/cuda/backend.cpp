@@ -175,7 +175,8 @@ class Cuda final : public backend::Backend {
       ++backend::counters().kernels;
       return make_kernel_call(node, parts.memory[index], kernels[index]);
     };
-    auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph, how.saved_from);
+    const bool arena = std::find(how.skip.begin(), how.skip.end(), "arena") == how.skip.end();
+    auto program = std::make_unique<reference::Program>(*parts.graph, constants, native, graph, how.saved_from, arena);
     if (!records(how)) return program;
     if (const std::string why = unrecordable(graph); !why.empty()) {
       log(Artifact::PerfHints, "a graph is launched call by call, not as a CUDA graph: it has " + why);

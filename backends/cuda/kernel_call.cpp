@@ -23,6 +23,8 @@ class KernelCall final : public reference::NativeCall {
                        [](const auto& result) { return result.target >= 0; });
   }
 
+  bool fills(size_t result) const override { return memory_.results[result].target < 0; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     const c10::DeviceGuard guard(place_.device);
     Slots slots;

@@ -55,7 +55,10 @@ inline void put_buffers(const codegen::KernelMemory& memory, const std::vector<b
                         const at::Tensor* const* inputs, at::Tensor* outputs, Slots* slots) {
   for (size_t i = 0; i < memory.results.size(); ++i) {
     const int target = memory.results[i].target;
-    outputs[i] = target < 0 ? place.allocate(results[i], symbols) : reference::to_be_written(*inputs[target]);
+    if (target >= 0)
+      outputs[i] = reference::to_be_written(*inputs[target]);
+    else if (!outputs[i].defined())
+      outputs[i] = place.allocate(results[i], symbols);
   }
   for (size_t i = 0; i < memory.reads; ++i) slots->push_back(slot_of(*inputs[i], by_value[i]));
   for (size_t i = 0; i < memory.results.size(); ++i)

@@ -192,9 +192,11 @@ class MatmulCall final : public reference::NativeCall {
     set_known(spec.policy, 0, tuning == Tuning::None ? find_matmul(spec) : tuned_matmul(spec, tuning));
   }
 
+  bool fills(size_t) const override { return true; }
+
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     const c10::DeviceGuard guard(place_.device);
-    outputs[0] = place_.allocate(result_, symbols);
+    if (!outputs[0].defined()) outputs[0] = place_.allocate(result_, symbols);
     MatmulOperands operands;
     operands.d = outputs[0].mutable_data_ptr();
     auto bits = reinterpret_cast<uintptr_t>(operands.d);
@@ -209,14 +211,14 @@ class MatmulCall final : public reference::NativeCall {
     operands.c = place(operation_.how.added);
     operands.bias = place(operation_.how.bias);
     if (kept_) {
-      outputs[1] = place_.allocate(*kept_, symbols);
+      if (!outputs[1].defined()) outputs[1] = place_.allocate(*kept_, symbols);
       operands.aux = outputs[1].mutable_data_ptr();
       bits |= reinterpret_cast<uintptr_t>(operands.aux);
     } else {
       operands.aux = const_cast<void*>(place(operation_.how.aux));  // read alone
     }
     if (sums_) {
-      outputs[1] = place_.allocate(*sums_, symbols);
+      if (!outputs[1].defined()) outputs[1] = place_.allocate(*sums_, symbols);
       operands.sums = outputs[1].mutable_data_ptr();
       bits |= reinterpret_cast<uintptr_t>(operands.sums);
     }

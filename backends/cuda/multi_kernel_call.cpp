@@ -2,6 +2,7 @@
 // in the addresses. Must not: choose the parts.
 #include <c10/core/DeviceGuard.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cuda/kernel_call.h"
@@ -23,14 +24,16 @@ class MultiKernelCall final : public reference::NativeCall {
           {fused.memory[from.kernel], kernel.axes.empty() ? 1 : kernel.axes[0].extent.constant(), input, output});
       input += static_cast<int>(from.inputs);
       output += static_cast<int>(parts_.back().memory.results.size());
-      for (const auto& result : parts_.back().memory.results) writes_ = writes_ || result.target >= 0;
+      for (const auto& result : parts_.back().memory.results) fills_.push_back(result.target < 0);
     }
     GL_CHECK(static_cast<size_t>(output) == results_.size(), "a multi-kernel with other results than its parts");
     usual_ = &program_->variant(program_->usual());
     launches_ = planned(*usual_);
   }
 
-  bool writes_inputs() const override { return writes_; }
+  bool writes_inputs() const override { return std::find(fills_.begin(), fills_.end(), false) != fills_.end(); }
+
+  bool fills(size_t result) const override { return fills_[result]; }
 
   void run(const at::Tensor* const* inputs, at::Tensor* outputs, std::span<const int64_t> symbols) const override {
     const c10::DeviceGuard guard(place_.device);
@@ -108,7 +111,7 @@ class MultiKernelCall final : public reference::NativeCall {
   const Place place_;
   std::vector<reference::ResultLayout> results_;
   std::vector<Part> parts_;
-  bool writes_ = false;
+  std::vector<bool> fills_;       // by result: it has memory of its own
   const LoadedKernel* usual_;     // kept by `program_`
   std::vector<Launch> launches_;  // of the usual variant
 };

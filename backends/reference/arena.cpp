@@ -2,9 +2,12 @@
 #include "backends/reference/arena.h"
 
 #include <ATen/EmptyTensor.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "torch/convert.h"
@@ -12,34 +15,38 @@
 namespace graphlift::reference {
 namespace {
 
-constexpr int64_t kAlignment = 64;
+// Of a cache line; of what an allocator of a GPU gives, which products look at.
+constexpr int64_t kCpuAlignment = 64, kDeviceAlignment = 512;
 
-int64_t rounded(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t alignment_on(const ir::Device& device) { return device.is_cpu() ? kCpuAlignment : kDeviceAlignment; }
+
+int64_t rounded(int64_t bytes, int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
 bool meet(const ArenaSpan& a, const ArenaSpan& b) { return a.first <= b.last && b.first <= a.last; }
 
-// A tensor in memory of the block, in a storage of its own: what goes by storages sees no more than the tensor.
-at::Tensor tensor_in(const at::Tensor& block, int64_t begin, const ir::TensorType& type) {
+// A tensor without memory yet, with a storage of its own: what goes by storages sees no more than the tensor.
+at::Tensor tensor_of(const ir::TensorType& type, c10::Device device) {
   c10::SmallVector<int64_t, 6> sizes, strides;
   for (const ir::Sym& size : type.sizes) sizes.push_back(size.constant());
   for (const ir::Sym& stride : type.strides) strides.push_back(stride.constant());
   const c10::ScalarType dtype = torch_layer::to_torch(type.dtype);
   const size_t bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
-  auto* held = new at::Tensor(block);
-  c10::DataPtr memory(
-      static_cast<char*>(block.mutable_data_ptr()) + begin, held,
-      [](void* tensor) { delete static_cast<at::Tensor*>(tensor); }, block.device());
-  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, std::move(memory), nullptr, false);
-  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(dtype));
+  c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(nullptr, device), nullptr, false);
+  const c10::DispatchKeySet keys(c10::computeDispatchKey(std::nullopt, std::nullopt, device));
+  at::Tensor made =
+      at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, c10::scalarTypeToTypeMeta(dtype));
   made.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   return made;
+}
+
+void place(const at::Tensor& tensor, c10::DataPtr memory) {
+  tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl()->set_data_ptr_noswap(std::move(memory));
 }
 
 }  // namespace
 
 // The largest first, each where it fits lowest.
-ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans) {
+ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans, int64_t alignment) {
   std::vector<size_t> order(spans.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return spans[a].bytes > spans[b].bytes; });
@@ -50,11 +57,11 @@ ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans) {
     int64_t begin = 0;
     for (const size_t other : placed) {
       if (!meet(spans[i], spans[other])) continue;
-      if (begin + rounded(spans[i].bytes) <= places.begins[other]) break;
-      begin = std::max(begin, places.begins[other] + rounded(spans[other].bytes));
+      if (begin + rounded(spans[i].bytes, alignment) <= places.begins[other]) break;
+      begin = std::max(begin, places.begins[other] + rounded(spans[other].bytes, alignment));
     }
     places.begins[i] = begin;
-    places.bytes = std::max(places.bytes, begin + rounded(spans[i].bytes));
+    places.bytes = std::max(places.bytes, begin + rounded(spans[i].bytes, alignment));
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
                                    [&](size_t a, size_t b) { return places.begins[a] < places.begins[b]; }),
                   i);
@@ -62,18 +69,40 @@ ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans) {
   return places;
 }
 
-Arena::Arena(const std::vector<ir::TensorType>& types, const ArenaPlaces& places) {
+Arena::Arena(const std::vector<ir::TensorType>& types, const ArenaPlaces& places)
+    : begins_(places.begins),
+      bytes_(static_cast<size_t>(places.bytes)),
+      device_(torch_layer::to_torch(types.front().device)) {
   const c10::InferenceMode no_inference(false);  // its tensors serve runs outside of it, too
-  const at::Tensor block(at::detail::empty_cpu({places.bytes + kAlignment}, c10::ScalarType::Byte));
-  const auto start = reinterpret_cast<uintptr_t>(block.const_data_ptr()) % kAlignment;
-  const int64_t first = start == 0 ? 0 : kAlignment - static_cast<int64_t>(start);
-  for (size_t i = 0; i < types.size(); ++i) tensors_.push_back(tensor_in(block, first + places.begins[i], types[i]));
+  for (const ir::TensorType& type : types) tensors_.push_back(tensor_of(type, device_));
 }
 
-bool Arena::is_free() const {
-  return std::all_of(tensors_.begin(), tensors_.end(), [](const at::Tensor& tensor) {
+bool Arena::holds(const void* place) const {
+  const auto *at = static_cast<const char*>(place), *begin = static_cast<const char*>(memory_.get());
+  return begin <= at && at < begin + bytes_;
+}
+
+void Arena::begin_run() {
+  if (memory_) return;
+  const c10::DeviceGuard guard(device_);
+  memory_ = c10::GetAllocator(device_.type())->allocate(bytes_);
+  auto* const block = static_cast<char*>(memory_.mutable_get());
+  for (size_t i = 0; i < tensors_.size(); ++i) place(tensors_[i], c10::DataPtr(block + begins_[i], device_));
+}
+
+bool Arena::end_run() {
+  const bool free = std::all_of(tensors_.begin(), tensors_.end(), [](const at::Tensor& tensor) {
     return tensor.use_count() == 1 && tensor.storage().use_count() == 1;
   });
+  if (free && !device_.is_cpu()) memory_.clear();
+  if (free) return true;
+  using Block = std::shared_ptr<c10::DataPtr>;
+  const Block block = std::make_shared<c10::DataPtr>(std::move(memory_));
+  auto let_go = [](void* held) { delete static_cast<Block*>(held); };
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    place(tensors_[i],
+          c10::DataPtr(static_cast<char*>(block->mutable_get()) + begins_[i], new Block(block), let_go, device_));
+  return false;
 }
 
 ArenaPool::~ArenaPool() {
@@ -81,19 +110,22 @@ ArenaPool::~ArenaPool() {
 }
 
 void ArenaPool::plan(std::vector<ir::TensorType> types, const std::vector<ArenaSpan>& spans) {
+  if (types.empty()) return;
+  places_ = place_spans(spans, alignment_on(types.front().device));
   types_ = std::move(types);
-  places_ = place_spans(spans);
 }
 
 std::unique_ptr<Arena> ArenaPool::take() {
+  std::unique_ptr<Arena> arena;
   for (auto& kept : kept_)
-    if (kept.load(std::memory_order_relaxed))
-      if (Arena* found = kept.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Arena>(found);
-  return std::make_unique<Arena>(types_, places_);
+    if (!arena && kept.load(std::memory_order_relaxed)) arena.reset(kept.exchange(nullptr, std::memory_order_acquire));
+  if (!arena) arena = std::make_unique<Arena>(types_, places_);
+  arena->begin_run();
+  return arena;
 }
 
 void ArenaPool::give_back(std::unique_ptr<Arena> arena) {
-  if (!arena->is_free()) return;
+  if (!arena->end_run()) return;
   for (auto& kept : kept_) {
     Arena* none = nullptr;
     if (kept.compare_exchange_strong(none, arena.get(), std::memory_order_release, std::memory_order_relaxed)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
 
 #include <atomic>
 #include <memory>
@@ -19,25 +20,33 @@ struct ArenaSpan {
 };
 
 struct ArenaPlaces {
-  std::vector<int64_t> begins;  // per span, a multiple of 64; spans that are needed in one step lie apart
+  std::vector<int64_t> begins;  // per span, aligned; spans that are needed in one step lie apart
   int64_t bytes = 0;            // of all
 };
-ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans);
+ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans, int64_t alignment);
 
-// Larger results have blocks of their own, which regions share and give back: an arena is kept between runs.
+// Larger results have blocks of their own, which go back when they have been read last.
 inline constexpr int64_t kMostArenaBytes = int64_t{1} << 16;
 
-// A block of CPU memory with its tensors. One run at a time uses it.
+// Tensors at their places in a block of memory. One run at a time uses it. On CPU the block stays from run to run;
+// other memory belongs to a stream, so each run asks the device's allocator for a block.
 class Arena {
  public:
-  // Types: of constant sizes and strides, without offset.
+  // Types: of one device, of constant sizes and strides, without offset.
   Arena(const std::vector<ir::TensorType>& types, const ArenaPlaces& places);
   const at::Tensor& at(int32_t i) const { return tensors_[static_cast<size_t>(i)]; }
-  // Whether nobody refers to its memory any more. Else it must not be used again; the block lives as long as they do.
-  bool is_free() const;
+  // Whether a place lies in the block.
+  bool holds(const void* place) const;
+  void begin_run();
+  // Whether it may be used again: nobody refers to its memory any more. Else the block lives as long as they do.
+  bool end_run();
 
  private:
   std::vector<at::Tensor> tensors_;
+  std::vector<int64_t> begins_;
+  size_t bytes_;
+  c10::Device device_;
+  c10::DataPtr memory_;
 };
 
 // The arenas of a program. Thread-safe.
@@ -62,7 +71,7 @@ class ArenaPool {
 // Takes an arena for a run. Slots that refer to it must be gone when this is.
 class ArenaLease {
  public:
-  explicit ArenaLease(ArenaPool* pool) : pool_(pool), arena_(pool ? pool->take() : nullptr) {}
+  explicit ArenaLease(ArenaPool* pool) : pool_(pool), arena_(pool ? pool->take() : nullptr) {}  // may run out of memory
   ~ArenaLease() {
     if (arena_) pool_->give_back(std::move(arena_));
   }

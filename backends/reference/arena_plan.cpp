@@ -20,15 +20,17 @@ int64_t bytes_of(const ir::TensorType& type) {
 }
 
 bool is_small(const ir::TensorType& type) {
-  if (!type.device.is_cpu() || !ir::is_constant(type) || !type.offset.same(0)) return false;
+  if (!ir::is_constant(type) || !type.offset.same(0)) return false;
   const int64_t bytes = bytes_of(type);
   return bytes > 0 && bytes < kMostArenaBytes;
 }
 
-// Whether torch's operator may answer with an argument, or keep one: composite ones do the first without saying so, and
-// what others than torch's do is not known.
+// Whether torch's operator may answer with an argument, or keep one: composite ones and those that are called unsafe do
+// the first without saying so, and what others than torch's do is not known.
 bool may_hand_on(const ir::Node& node, const c10::OperatorHandle& op) {
-  if (!node.op.str().starts_with("aten::") || ops::traits(node.op).effect == ops::Effect::Write) return true;
+  const std::string_view name = node.op.str();
+  if (!name.starts_with("aten::") || ops::traits(node.op).effect == ops::Effect::Write) return true;
+  if (name.find("unsafe") != std::string_view::npos) return true;
   if (op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) return true;
   auto aliases = [](const c10::Argument& argument) { return argument.alias_info() != nullptr; };
   const c10::FunctionSchema& schema = op.schema();
@@ -38,14 +40,17 @@ bool may_hand_on(const ir::Node& node, const c10::OperatorHandle& op) {
 
 class Finder {
  public:
-  Finder(const std::vector<Step>& steps, const std::unordered_map<const ir::Node*, int>& step_of)
-      : steps_(steps), step_of_(step_of) {}
+  Finder(const std::vector<Step>& steps, const std::unordered_map<const ir::Node*, int>& step_of,
+         std::unordered_set<int>* readers)
+      : steps_(steps), step_of_(step_of), readers_(readers) {}
 
   std::vector<ArenaValue> run(const ir::Graph& graph) {
     for (const ir::Node& node : graph.nodes())
       if (const auto step = step_of_.find(&node); step != step_of_.end()) visit(node, step->second);
     for (const ir::Arg& output : graph.outputs())
       ir::for_each_value(output, [&](const ir::ValueRef& value) { drop(value); });
+    keep_one_device();
+    for (const ir::Node* node : reading_) note_reads(*node);
     std::erase_if(values_, [](const ArenaValue& value) { return value.span.bytes == 0; });
     return std::move(values_);
   }
@@ -60,6 +65,25 @@ class Finder {
     if (ArenaValue* found = find(value)) found->span.bytes = 0;
   }
 
+  // Numbers of the CPU among values of a GPU have no place.
+  void keep_one_device() {
+    const auto own = std::find_if(values_.begin(), values_.end(),
+                                  [](const ArenaValue& value) { return !value.type.device.is_cpu(); });
+    if (own == values_.end()) return;
+    const ir::Device device = own->type.device;
+    for (ArenaValue& value : values_)
+      if (value.type.device != device) value.span.bytes = 0;
+  }
+
+  void note_reads(const ir::Node& node) {
+    const bool view = ops::viewed_value(node);
+    for (const ir::Arg& arg : node.args)
+      ir::for_each_value(arg, [&](const ir::ValueRef& value) {
+        const ArenaValue* found = find(value);
+        if (found && found->span.bytes > 0 && !view) readers_->insert(step_of_.at(&node));
+      });
+  }
+
   void visit(const ir::Node& node, int at) {
     const Step& step = steps_[static_cast<size_t>(at)];
     const bool keeps = !step.native && !ops::viewed_value(node) && may_hand_on(node, *step.op);
@@ -68,6 +92,7 @@ class Finder {
         if (ArenaValue* found = find(value)) found->span.last = at;
         if (keeps) drop(value);
       });
+    if (!step.native && !keeps) reading_.push_back(&node);
     if (!step.native) return;
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const auto& type = node.outputs[i];
@@ -82,13 +107,16 @@ class Finder {
   const std::unordered_map<const ir::Node*, int>& step_of_;
   std::unordered_map<ir::ValueRef, size_t, ir::ValueHash> places_;
   std::vector<ArenaValue> values_;
+  std::vector<const ir::Node*> reading_;
+  std::unordered_set<int>* const readers_;
 };
 
 }  // namespace
 
 std::vector<ArenaValue> find_arena_values(const ir::Graph& graph, const std::vector<Step>& steps,
-                                          const std::unordered_map<const ir::Node*, int>& step_of) {
-  return Finder(steps, step_of).run(graph);
+                                          const std::unordered_map<const ir::Node*, int>& step_of,
+                                          std::unordered_set<int>* readers) {
+  return Finder(steps, step_of, readers).run(graph);
 }
 
 }  // namespace graphlift::reference

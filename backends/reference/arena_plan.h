@@ -2,6 +2,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/reference/arena.h"
@@ -17,8 +18,11 @@ struct ArenaValue {
 };
 
 // Small results of constant sizes that native calls fill, and that nobody refers to when the program ends, as far as
-// the graph and torch's schemas say: arenas look again at the end of each run. `step_of`: the step of each call.
+// the graph and torch's schemas say. `step_of`: the step of each call. `readers`: steps of torch's operators that read
+// such results; schemas are not always right, so it is looked at what these answer with, and arenas look again at the
+// end of each run.
 std::vector<ArenaValue> find_arena_values(const ir::Graph& graph, const std::vector<Step>& steps,
-                                          const std::unordered_map<const ir::Node*, int>& step_of);
+                                          const std::unordered_map<const ir::Node*, int>& step_of,
+                                          std::unordered_set<int>* readers);
 
 }  // namespace graphlift::reference

@@ -48,13 +48,15 @@ class Builder {
   void plan_arena() {
     std::vector<ir::TensorType> types;
     std::vector<ArenaSpan> spans;
-    for (const ArenaValue& value : find_arena_values(graph_, program_.steps_, step_of_)) {
+    std::unordered_set<int> readers;
+    for (const ArenaValue& value : find_arena_values(graph_, program_.steps_, step_of_, &readers)) {
       Step& step = program_.steps_[static_cast<size_t>(value.span.first)];
       step.in_arena.resize(step.results.size(), -1);
       step.in_arena[static_cast<size_t>(value.value.index)] = static_cast<int32_t>(types.size());
       types.push_back(value.type);
       spans.push_back(value.span);
     }
+    for (const int reader : readers) program_.steps_[static_cast<size_t>(reader)].reads_arena = true;
     backend::counters().in_arenas += types.size();
     program_.arenas_.plan(std::move(types), spans);
   }

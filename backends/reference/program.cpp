@@ -105,6 +105,18 @@ void Program::check_results(const Step& step, Running& running) const {
   }
 }
 
+// An operator that answers with memory of its argument, though its schema does not say so: nothing may be written over
+// that from now on.
+void Program::check_memory(const Step& step, Running& running) const {
+  for (const int32_t slot : step.results) {
+    if (slot < 0) continue;
+    const c10::IValue& value = running.slots[static_cast<size_t>(slot)];
+    if (!value.isTensor() || !value.toTensor().defined() || !value.toTensor().has_storage()) continue;
+    if (running.arena->holds(value.toTensor().storage().data())) running.arena = nullptr;
+    if (!running.arena) return;
+  }
+}
+
 void Program::execute(const Step& step, Running& running) const {
   if (running.placing) {
     Placing* const placing = std::exchange(running.placing, nullptr);
@@ -160,6 +172,7 @@ void Program::execute(const Step& step, Running& running) const {
   }
   GL_CHECK(result == step.results.end(), "fewer results than the graph says");
   if (!step.expected.empty()) check_results(step, running);
+  if (step.reads_arena && running.arena) check_memory(step, running);
 }
 
 void Program::execute_after_writing(Running& running) const {

@@ -73,6 +73,7 @@ struct Step {
   std::vector<int32_t> in_arena;                        // per result, its place there or -1; empty: none has one
   std::vector<int32_t> releases;                        // slots that only a computed argument of this step still needed
   bool grad_mode = false;                               // the operator is called with it on
+  bool reads_arena = false;                             // of an operator: what has its place there
   bool leaves = false;                                  // memory of a result is a visible output's
 };
 
@@ -94,6 +95,7 @@ class Program final : public backend::CompiledGraph {
   class Placing;
   void execute_native(const Step& step, Running& running) const;
   void check_results(const Step& step, Running& running) const;
+  void check_memory(const Step& step, Running& running) const;
 
   size_t slot_count_ = 0;
   size_t symbol_count_ = 0;

@@ -100,6 +100,20 @@ def test_the_graph_shows_it(caplog, monkeypatch):
     assert "aten::convolution" in text and "memory_format" not in text
 
 
+def test_weights_that_the_graph_casts_are_laid_out_so(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("graphlift"), "propagate", True)
+    x = torch.randn(2, 3, 12, 12)
+    turned = "memory_format(channels_last)"
+    assert forward_graph(plain(), x, caplog).count(turned) == 1  # of the image alone
+    model = plain()
+    with torch.autocast("cpu", torch.bfloat16):
+        text = forward_graph(model, x, caplog)
+        convolutions = text.count("aten::convolution")
+        assert convolutions > 1 and text.count(turned) == 1 + convolutions
+        with torch.no_grad():
+            torch.testing.assert_close(graphlift.compile(model)(x), model(x), rtol=3e-2, atol=3e-2)
+
+
 def test_views_and_results_that_share_memory():
     convolution = nn.Conv2d(3, 3, 3, padding=1)
 

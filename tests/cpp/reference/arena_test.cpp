@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <random>
 #include <set>
@@ -28,7 +29,7 @@ void expect_apart(const std::vector<ArenaSpan>& spans, const ArenaPlaces& places
 
 TEST(ArenaPlaces, MemoryIsUsedAgain) {
   const std::vector<ArenaSpan> spans = {{100, 0, 1}, {100, 1, 2}, {100, 2, 3}, {64, 3, 4}};
-  const ArenaPlaces places = place_spans(spans);
+  const ArenaPlaces places = place_spans(spans, 64);
   expect_apart(spans, places);
   EXPECT_EQ(places.bytes, 256) << "two of them at a time";
 }
@@ -41,7 +42,7 @@ TEST(ArenaPlaces, AnySpansLieApart) {
       const int first = static_cast<int>(random() % 40);
       spans.push_back({1 + static_cast<int64_t>(random() % 1000), first, first + static_cast<int>(random() % 8)});
     }
-    expect_apart(spans, place_spans(spans));
+    expect_apart(spans, place_spans(spans, 64));
   }
 }
 
@@ -89,6 +90,11 @@ TEST(ArenaPlan, NotWhatMayBeReferredToLater) {
       << "a view that is an output";
   EXPECT_EQ(planned(kInput + kSum + "%2: f32[8]{1} cpu = aten::type_as.default(%1, %0)\nreturn (%2)\n"), 0u)
       << "an operator that may answer with its argument";
+  EXPECT_EQ(planned(kInput + kSum +
+                    "%2: (f32[4]{1} cpu, f32[4]{1} cpu) = aten::unsafe_split.Tensor(%1, 4, 0)\n"
+                    "%3: f32[4]{1} cpu = aten::exp.default(%2.0)\nreturn (%3)\n"),
+            0u)
+      << "one whose schema hides that it answers with views";
   EXPECT_EQ(planned(kInput + kSum + "%2: f32[8]{1} cpu = aten::exp_.default(%1)\nreturn (%2)\n"), 0u)
       << "one that writes";
 }
@@ -150,6 +156,26 @@ TEST(Arena, StepsGetTheirMemoryFromIt) {
   }
   EXPECT_EQ(Sum::given.size(), 3u) << "two places in one arena, and fresh memory of the output";
   EXPECT_TRUE(Sum::given.contains(nullptr));
+}
+
+// Answers with its argument, which it must not.
+TEST(Arena, AnOperatorThatAnswersWithItsArgumentIsNoticed) {
+  const auto graph = ir::parse(kInput + kSum +
+                               "%2: f32[8]{1} cpu = aten::nan_to_num.default(%1, none, none, none)\n"
+                               "%3: f32[8]{1} cpu = aten::add.Tensor(%2, %0, 1)\n"
+                               "%4: f32[8]{1} cpu = aten::add.Tensor(%3, %2, 1)\nreturn (%4)\n");
+  static auto* const library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, 0);
+  library->impl("nan_to_num", [](const at::Tensor& self, std::optional<double>, std::optional<double>,
+                                 std::optional<double>) { return self; });
+  const NativeFactory native = [](const ir::Node& node) -> std::unique_ptr<NativeCall> {
+    return node.op.str() == "aten::add.Tensor" ? std::make_unique<Sum>() : nullptr;
+  };
+  const Program program(*graph, {}, native, *graph, SIZE_MAX, true);
+  for (int i = 1; i < 4; ++i) {
+    at::Tensor input = at::full({8}, i), output;
+    program.run(&input, nullptr, &output);
+    EXPECT_TRUE(output.equal(at::full({8}, 5 * i))) << output;
+  }
 }
 
 }  // namespace arenas

@@ -90,6 +90,8 @@ def _recorded(launch, device: int, beside: Pool | None) -> Recorded:
         with contextlib.suppress(RuntimeError):  # says that the recording came to nothing
             memory.place(False)
             graph.capture_end()
+        with contextlib.suppress(RuntimeError):  # which is before it tells the allocator; else that it was told
+            torch._C._cuda_endAllocateToPool(device, memory.inner)
         memory.close()
         raise
     graph.capture_end()

@@ -7,6 +7,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <numeric>
 
@@ -69,6 +70,17 @@ ArenaPlaces place_spans(const std::vector<ArenaSpan>& spans, int64_t alignment) 
   return places;
 }
 
+// Memory that lives as long as one of the tensors that lie there.
+struct Arena::Block {
+  c10::DataPtr memory;
+  std::atomic<size_t> tensors;
+
+  static void let_go(void* block) {
+    auto* const own = static_cast<Block*>(block);
+    if (--own->tensors == 0) delete own;
+  }
+};
+
 Arena::Arena(const std::vector<ir::TensorType>& types, const ArenaPlaces& places)
     : begins_(places.begins),
       bytes_(static_cast<size_t>(places.bytes)),
@@ -78,31 +90,27 @@ Arena::Arena(const std::vector<ir::TensorType>& types, const ArenaPlaces& places
 }
 
 bool Arena::holds(const void* place) const {
-  const auto *at = static_cast<const char*>(place), *begin = static_cast<const char*>(memory_.get());
-  return begin <= at && at < begin + bytes_;
+  const auto* at = static_cast<const char*>(place);
+  return begin_ <= at && at < begin_ + bytes_;
 }
 
 void Arena::begin_run() {
-  if (memory_) return;
+  if (begin_) return;
   const c10::DeviceGuard guard(device_);
-  memory_ = c10::GetAllocator(device_.type())->allocate(bytes_);
-  auto* const block = static_cast<char*>(memory_.mutable_get());
-  for (size_t i = 0; i < tensors_.size(); ++i) place(tensors_[i], c10::DataPtr(block + begins_[i], device_));
+  auto* const block = new Block{c10::GetAllocator(device_.type())->allocate(bytes_), tensors_.size()};
+  begin_ = static_cast<char*>(block->memory.mutable_get());
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    place(tensors_[i], c10::DataPtr(begin_ + begins_[i], block, &Block::let_go, device_));
 }
 
 bool Arena::end_run() {
   const bool free = std::all_of(tensors_.begin(), tensors_.end(), [](const at::Tensor& tensor) {
     return tensor.use_count() == 1 && tensor.storage().use_count() == 1;
   });
-  if (free && !device_.is_cpu()) memory_.clear();
-  if (free) return true;
-  using Block = std::shared_ptr<c10::DataPtr>;
-  const Block block = std::make_shared<c10::DataPtr>(std::move(memory_));
-  auto let_go = [](void* held) { delete static_cast<Block*>(held); };
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    place(tensors_[i],
-          c10::DataPtr(static_cast<char*>(block->mutable_get()) + begins_[i], new Block(block), let_go, device_));
-  return false;
+  if (!free || device_.is_cpu()) return free;
+  for (const at::Tensor& tensor : tensors_) place(tensor, c10::DataPtr(nullptr, device_));
+  begin_ = nullptr;
+  return true;
 }
 
 ArenaPool::~ArenaPool() {

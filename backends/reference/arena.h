@@ -3,7 +3,6 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/Allocator.h>
 
 #include <atomic>
 #include <memory>
@@ -42,11 +41,12 @@ class Arena {
   bool end_run();
 
  private:
+  struct Block;
   std::vector<at::Tensor> tensors_;
   std::vector<int64_t> begins_;
   size_t bytes_;
   c10::Device device_;
-  c10::DataPtr memory_;
+  char* begin_ = nullptr;  // of the block, which the tensors hold; null: there is none
 };
 
 // The arenas of a program. Thread-safe.

@@ -5,26 +5,13 @@ import threading
 import pytest
 import torch
 from closeness import close
-from torch import nn
+from norms import Norms
 from torch.profiler import ProfilerActivity, profile
 
 import graphlift
 from graphlift import _C
 
 pytestmark = pytest.mark.skipif(_C.kernel_refusal() != "", reason=f"no kernels here: {_C.kernel_refusal()}")
-
-
-class Norms(nn.Module):
-    def __init__(self, depth=4, size=16):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layers = nn.ModuleList(nn.Linear(size, size) for _ in range(depth))
-        self.norms = nn.ModuleList(nn.LayerNorm(size) for _ in range(depth))
-
-    def forward(self, x):
-        for layer, norm in zip(self.layers, self.norms):
-            x = norm(x + torch.tanh(layer(x)))
-        return x
 
 
 def planned():

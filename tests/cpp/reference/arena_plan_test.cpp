@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "backends/reference/program.h"
+#include "planned.h"
 
 namespace graphlift::reference {
 namespace arena_plans {
@@ -41,19 +41,11 @@ std::unique_ptr<NativeCall> sums_in_place(const ir::Node& node) {
   return node.op.str() == "aten::add.Tensor" ? std::make_unique<SumInPlace>() : nullptr;
 }
 
-uint64_t planned(const std::string& text, const NativeFactory& native = sums) {
-  const auto graph = ir::parse(text);
-  EXPECT_EQ(ir::verify(*graph), "");
-  const uint64_t before = backend::counters().in_arenas;
-  const Program program(*graph, {}, native, *graph, SIZE_MAX, true);
-  return backend::counters().in_arenas - before;
-}
-
 const std::string kSum = "%0: f32[8]{1} cpu = input x\n%1: f32[8]{1} cpu = aten::add.Tensor(%0, %0, 1)\n";
 const std::string kRead = "%2: f32[8]{1} cpu = aten::neg.default(%1)\nreturn (%2)\n";
 
 TEST(ArenaPlan, NotWhatIsWrittenIntoAnInput) {
-  EXPECT_EQ(planned(kSum + kRead), 1u);
+  EXPECT_EQ(planned(kSum + kRead, sums), 1u);
   EXPECT_EQ(planned(kSum + kRead, sums_in_place), 0u);
 }
 
@@ -64,9 +56,10 @@ TEST(ArenaPlan, NotWhatAnotherLibraryReads) {
   auto kernel = [](const at::Tensor& x) { return x.neg(); };
   library->impl("keep", torch::dispatch(c10::DispatchKey::CPU, kernel));  // else it would be a composite one
   const std::string keep = "graphlift_arena_plan::keep.default";
-  EXPECT_EQ(planned(kSum + "%2: f32[8]{1} cpu = " + keep + "(%1)\nreturn (%2)\n"), 0u);
+  EXPECT_EQ(planned(kSum + "%2: f32[8]{1} cpu = " + keep + "(%1)\nreturn (%2)\n", sums), 0u);
   EXPECT_EQ(planned(kSum + "%2: f32[2, 4]{4, 1} cpu = aten::view.default(%1, [2, 4])\n%3: f32[2, 4]{4, 1} cpu = " +
-                    keep + "(%2)\nreturn (%3)\n"),
+                        keep + "(%2)\nreturn (%3)\n",
+                    sums),
             0u)
       << "a view of it";
 }

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "backends/reference/program.h"
+#include "planned.h"
 
 namespace graphlift::reference {
 namespace arenas {
@@ -59,16 +59,10 @@ class Sum final : public NativeCall {
 };
 
 // Sums are native, all else is torch's.
-uint64_t planned(const std::string& text, bool arena = true) {
-  const auto graph = ir::parse(text);
-  EXPECT_EQ(ir::verify(*graph), "");
-  const NativeFactory native = [](const ir::Node& node) -> std::unique_ptr<NativeCall> {
-    return node.op.str() == "aten::add.Tensor" ? std::make_unique<Sum>() : nullptr;
-  };
-  const uint64_t before = backend::counters().in_arenas;
-  const Program program(*graph, {}, native, *graph, SIZE_MAX, arena);
-  return backend::counters().in_arenas - before;
+std::unique_ptr<NativeCall> sums(const ir::Node& node) {
+  return node.op.str() == "aten::add.Tensor" ? std::make_unique<Sum>() : nullptr;
 }
+uint64_t planned(const std::string& text, bool arena = true) { return reference::planned(text, sums, arena); }
 
 const std::string kInput = "%0: f32[8]{1} cpu = input x\n";
 const std::string kSum = "%1: f32[8]{1} cpu = aten::add.Tensor(%0, %0, 1)\n";
@@ -146,8 +140,7 @@ TEST(Arena, StepsGetTheirMemoryFromIt) {
   const auto graph = ir::parse(kInput + kSum +
                                "%2: f32[8]{1} cpu = aten::add.Tensor(%1, %0, 1)\n"
                                "%3: f32[8]{1} cpu = aten::add.Tensor(%2, %0, 1)\nreturn (%3)\n");
-  const NativeFactory native = [](const ir::Node&) { return std::make_unique<Sum>(); };
-  const Program program(*graph, {}, native, *graph, SIZE_MAX, true);
+  const Program program(*graph, {}, sums, *graph, SIZE_MAX, true);
   Sum::given.clear();
   for (int i = 1; i < 4; ++i) {
     at::Tensor input = at::full({8}, i), output;
@@ -167,10 +160,7 @@ TEST(Arena, AnOperatorThatAnswersWithItsArgumentIsNoticed) {
   static auto* const library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::CPU, __FILE__, 0);
   library->impl("nan_to_num", [](const at::Tensor& self, std::optional<double>, std::optional<double>,
                                  std::optional<double>) { return self; });
-  const NativeFactory native = [](const ir::Node& node) -> std::unique_ptr<NativeCall> {
-    return node.op.str() == "aten::add.Tensor" ? std::make_unique<Sum>() : nullptr;
-  };
-  const Program program(*graph, {}, native, *graph, SIZE_MAX, true);
+  const Program program(*graph, {}, sums, *graph, SIZE_MAX, true);
   for (int i = 1; i < 4; ++i) {
     at::Tensor input = at::full({8}, i), output;
     program.run(&input, nullptr, &output);
